@@ -35,8 +35,8 @@ std::size_t CommonSections(std::string_view a, std::string_view b) {
   return dot == std::string_view::npos ? 0 : dot + 1;
 }
 
-/// Farther away than about a third of its letters, a name is no slip of the other. A section that
-/// both have says nothing.
+/// Names are near up to about a third of the longer one's letters. A section that both have says
+/// nothing.
 bool IsNear(std::string_view a, std::string_view b) {
   const std::size_t sections = CommonSections(a, b);
   a.remove_prefix(sections);

@@ -19,7 +19,7 @@ constexpr std::array<std::string_view, kTensorKindCount> kKindNames = {
 constexpr std::array<std::string_view, 3> kModeNames = {"read", "read_write", "overwrite"};
 constexpr std::array<std::string_view, 2> kOffLeaseNames = {"none", "readable"};
 
-/// Whatever a caller made an enum of has a name, so that messages can refuse it.
+/// Name of a number that a caller made an enum of, so that messages can refuse it.
 constexpr std::string_view kUnknown = "unknown";
 
 template <std::size_t kCount, typename Enum>

@@ -2,8 +2,8 @@
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
-# What an application links: every installed library. The name `sluice` itself stays free for the
-# command.
+# Target that an application links: every installed library. The name `sluice` itself stays free for
+# the command.
 add_library(sluice_umbrella INTERFACE)
 add_library(sluice::sluice ALIAS sluice_umbrella)
 set_target_properties(sluice_umbrella PROPERTIES EXPORT_NAME sluice)

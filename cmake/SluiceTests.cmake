@@ -7,7 +7,7 @@ if(SLUICE_SANITIZE)
   set(SLUICE_TEST_OPTIMISATION -O0)
 endif()
 
-# What ccache needs to see through a precompiled header.
+# Options that ccache needs to see through a precompiled header.
 set(SLUICE_PCH_OPTIONS
     $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>
     "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
@@ -59,7 +59,7 @@ endfunction()
 
 # _sluice_test_runs(RUN BINARY FILTER LABELS SHARDS TIMEOUT): the ctests of the suites that match.
 function(_sluice_test_runs run binary filter labels shards timeout)
-  # For a hang, not for a slow machine: sanitizers take up to twenty times as long.
+  # Time limit that a hang exceeds, but no slow machine: sanitizers take up to twenty times as long.
   if(SLUICE_SANITIZE)
     math(EXPR timeout "${timeout} * 3")
   endif()

@@ -56,7 +56,7 @@ absl::Status CheckOptions(const ArenaOptions& options, int node_count) {
   return absl::OkStatus();
 }
 
-// Asked before ftruncate, which would raise SIGXFSZ in the caller's thread.
+// The check comes before ftruncate, which would raise SIGXFSZ in the caller's thread.
 absl::Status CheckFileSizeLimit(const std::string& name, std::uint64_t bytes) {
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur >= bytes) return absl::OkStatus();

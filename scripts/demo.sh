@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# From a fresh Debian 12 to a trained model: installs what is missing, builds, trains.
+# Path from a fresh Debian 12 to a trained model: installs missing packages, builds, trains.
 #
 #   scripts/demo.sh [options of `sluice train`]
 #

@@ -89,7 +89,7 @@ fatal_truths() {
 export CUDA_MODULE_LOADING=EAGER
 
 facts
-# Mappings that stay rest on this. Where it fails, hbm is to be LeftMapping::kUntilTaken (Backends::MakeTiers).
+# Mappings that stay rest on this. If it fails, hbm is to be LeftMapping::kUntilTaken (Backends::MakeTiers).
 tests addresses 10 'Gpu/CudaTruthTest.*Address*OfAFrame*:Gpu/CudaTruthTest.AFrameHasTwoAddressesAtOnce*'
 tests truths 60 'Gpu/CudaTruthTest.*'
 tests contract 60 'Gpu/DeviceContractTest.*'

@@ -12,7 +12,7 @@ with # is a comment. Exit 2 when FILE names a part that does not exist.
 import pathlib
 import sys
 
-# Of parts that never ran the first is due.
+# Parts in the order in which they become due if they never ran.
 PARTS = ["clang-tidy", "slow", "asan", "tsan", "fuzz"]
 
 

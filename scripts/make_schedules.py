@@ -53,8 +53,8 @@ class Schedule:
 
 
 def transformer_training(layers=16, width=2048, batch=16, context=1024, vocabulary=32768):
-    """A decoder in bf16 with Adam in fp32, all of it in hbm. What forward keeps for backward can be
-    made again; the small tensors of a layer share a segment."""
+    """A decoder in bf16 with Adam in fp32, all of it in hbm. Tensors that forward keeps for
+    backward can be made again; the small tensors of a layer share a segment."""
     s = Schedule("transformer-training", "train")
     tokens = batch * context
     activation = tokens * width * 2
@@ -138,7 +138,7 @@ def layer_streaming_inference(layers=48, width=8192):
 
 
 def zero_offload_adam(layers=24, width=4096, batch=4, context=1024, parts=4):
-    """Forward and backward in hbm; gradients go to dram layer by layer, where the lane `cpu` updates
+    """Forward and backward in hbm. Gradients go to dram layer by layer. There the lane `cpu` updates
     the fp32 states part by part, beside the backward pass of the layers before."""
     s = Schedule("zero-offload-adam", "train")
     tokens = batch * context

@@ -4,7 +4,7 @@
   scripts/run_document.py docs/getting-started.md
 
 A line "File `PATH`:" before another block says where the block is written. The first command that fails ends the run
-with its exit code. What the blocks print goes to standard output.
+with its exit code. The output of the blocks goes to standard output.
 """
 
 import pathlib

@@ -34,7 +34,7 @@ case "$part" in "" | asan | tsan | clang-tidy | slow | fuzz) ;; *) usage ;; esac
 
 scripts/setup.sh test
 
-# On a disk rather than on a tmpfs, where O_DIRECT could not be tested.
+# The directory is on a disk, not on a tmpfs, where O_DIRECT could not be tested.
 temporary=$(mktemp -d "${TMPDIR:-/var/tmp}/sluice-test.XXXXXX")
 trap 'rm -rf "$temporary"' EXIT
 trap 'exit 130' INT TERM
@@ -91,7 +91,7 @@ check_leftovers() {
   [ -z "$left" ] || { printf 'tests left behind:\n%s\n' "$left" && return 1; }
 }
 
-# What the times of the builds depend on.
+# The hits decide how long the builds take.
 print_ccache_hits() {
   [ -s "$CCACHE_STATSLOG" ] || return 0
   ccache --show-log-stats | sed -n 's/^ *Hits: */compiled before, by ccache: /p' | head -n 1

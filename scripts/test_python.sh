@@ -9,7 +9,7 @@ build=$(realpath "${1:-build/release}")
 environment=$PWD/build/python-venv
 export PYTHONDONTWRITEBYTECODE=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 
-# What the environment is made of; another Python or another list makes it anew.
+# Python and list that the environment is made of. Another of either makes it anew.
 made_of() { python3 --version && cat python/requirements.txt; }
 if [ "$(made_of)" != "$(cat "$environment/made-of" 2>/dev/null)" ]; then
   rm -rf "$environment"

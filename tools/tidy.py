@@ -21,7 +21,7 @@ FUNCTION_LINES_MAX = 60
 FILE_LINES_MAX = 500
 RATCHET = "tools/tidy_ratchet.txt"
 
-# Who may include and link whom, one entry per folder that is a layer. A folder always sees itself.
+# Layers: the folders that each may include and link. A folder always sees itself.
 LAYERS = {
     "include": set(),
     "base": {"include"},
@@ -56,7 +56,7 @@ CONFINED = [
     (re.compile(r"zlib\.h"), {"runtime/sim", "tools", "tests", "bench"}),
     (re.compile(r"(gtest|gmock)/.*"), {"tests", "tests/support"}),
 ]
-# What the public contract may include beside the standard library and itself.
+# Headers that the public contract may include beside the standard library and itself.
 PUBLIC_THIRD_PARTY = {"absl/status/status.h", "absl/status/statusor.h"}
 # The core owns no thread, no clock and no file.
 CORE_FORBIDDEN_INCLUDES = {
@@ -108,7 +108,7 @@ class Tree:
 
     @staticmethod
     def load(root):
-        """What git tracks or would track; without git, every file outside hidden and build folders."""
+        """Files that git tracks or would track; without git, all outside hidden and build folders."""
         root = pathlib.Path(root)
         files = {}
         for name in _list_files(root):
@@ -436,7 +436,7 @@ def _line_problems(pure, line):
         yield "commented-test", "a test or folder that is commented out"
 
 
-# What is compiled once per SIMD target is included as often: its guard follows the target.
+# A header compiled once per SIMD target is included as often: its guard follows the target.
 TARGET_GUARD = re.compile(r"^#if defined\(\w+\) == defined\(HWY_TARGET_TOGGLE\)$", re.M)
 
 

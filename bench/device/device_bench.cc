@@ -25,7 +25,7 @@ struct Subject {
   std::unique_ptr<LeasedRun> leased;
 };
 
-/// What the rates of a row are held to: the copies of the device, or the load of a page store.
+/// Ceiling of the rates of a row: the copies of the device, or the load of a page store.
 struct RateCase {
   std::string name;  ///< "in"
   double device::CopyRates::*copies = nullptr;
@@ -33,7 +33,7 @@ struct RateCase {
   Pattern pattern = Pattern::kRandom;
 };
 
-/// Values of each round, and what the ceiling gave in it.
+/// Values of each round, and the ceiling in it.
 struct Samples {
   std::vector<double> values;
   std::vector<double> ceilings;
@@ -50,7 +50,7 @@ RuntimeOptions OptionsOf(const DeviceBenchOptions& options, std::uint64_t page_b
   runtime.cuda.gpu = options.gpu;
   runtime.page_bytes = Bytes(page_bytes);
   runtime.hbm_bytes = Bytes(options.hbm_bytes);
-  // All of the weights, with room for what is on its way.
+  // All weights, with room for copies in flight.
   runtime.dram_bytes = Bytes(options.weights_bytes + 16 * page_bytes);
   if (!options.directory.empty()) {
     runtime.io.directory = options.directory;
@@ -123,8 +123,8 @@ absl::Status AddRates(Subject& subject,
   return absl::OkStatus();
 }
 
-/// Leases of one tensor after another: seconds of those that bring pages, less that of a lease
-/// where nothing moves.
+/// Seconds of leases of one tensor after another that bring pages, less those of a lease that moves
+/// nothing.
 absl::StatusOr<Samples> TimePageIns(Subject& subject) {
   Samples samples;
   std::vector<double> resident;

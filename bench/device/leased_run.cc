@@ -16,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Leases that are asked for before the first of them is waited for.
+/// Number of leases asked for before the first one is waited for.
 constexpr std::size_t kAhead = 4;
 
 double SecondsSince(Clock::time_point start) {
@@ -79,7 +79,8 @@ absl::Status LeasedRun::LeaseAll(AccessMode mode, const std::vector<std::size_t>
           op.AcquireAll({{.tensor = tensors_[order[asked++]], .mode = mode, .tier = kHbm0}});
       ahead.push_back({std::move(op), std::move(ticket)});
     }
-    SLUICE_RETURN_IF_ERROR(ahead.front().ticket.Take().status());  // and releases
+    // Take gives the leases, whose end releases them.
+    SLUICE_RETURN_IF_ERROR(ahead.front().ticket.Take().status());
     ahead.pop_front();
   }
   return absl::OkStatus();

@@ -20,9 +20,9 @@ class LeasedRun {
                                                            std::uint64_t bytes,
                                                            std::uint64_t layer_bytes);
 
-  /// Leases each tensor in hbm once, in order or by a seed, some tickets ahead. `mode` says what
-  /// moves: kRead in, kOverwrite out, kReadWrite both ways. Bytes per second of the link to the
-  /// lowest tier: those in, with kOverwrite out, with kReadWrite both. Errors: those of tickets.
+  /// Leases each tensor in hbm once, in order or by a seed, some tickets ahead. `mode` decides the
+  /// direction: kRead in, kOverwrite out, kReadWrite both. Returns bytes per second over the link
+  /// to the lowest tier, in that direction. Errors: those of tickets.
   absl::StatusOr<double> Pass(AccessMode mode, bool in_order);
   /// One pass of an iteration that the runtime plans from the second call on. Bytes per second.
   absl::StatusOr<double> PlannedPass();

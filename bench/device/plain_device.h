@@ -13,8 +13,8 @@
 
 namespace sluice::bench {
 
-/// A device without a runtime, with some pages on each side: what the link gives to plain copies.
-/// Threads: one.
+/// A device without a runtime, with some pages on each side. It measures the link with plain
+/// copies. Threads: one.
 class PlainDevice {
  public:
   /// `options`: kind of the device, GPU and page_bytes. Errors: those of the device and of
@@ -22,7 +22,7 @@ class PlainDevice {
   static absl::StatusOr<std::unique_ptr<PlainDevice>> Create(const RuntimeOptions& options);
   /// Bytes per second of copies in a row. Errors: those of device::MeasureCopyRates.
   absl::StatusOr<device::CopyRates> Rates(std::uint32_t milliseconds);
-  /// Seconds from a copy's begin to the word that it is done. Errors: that of the copy.
+  /// Seconds from the begin of a copy to the report of its end. Errors: that of the copy.
   absl::StatusOr<double> SecondsOfOneCopyIn();
 
  private:

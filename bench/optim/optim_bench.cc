@@ -66,7 +66,7 @@ class CaseRun {
   double GiBPerSecond(double ns) const {
     return BytesPerElement(which_.spec).Moved() / ns * 1e9 / (1 << 30);
   }
-  /// From nanoseconds per parameter to the row's unit, and back.
+  /// Conversion of nanoseconds per parameter to the row's unit, and back.
   double Rate(double ns) const {
     return which_.ceiling() == Ceiling::kLoop ? GiBPerSecond(ns) : 1 / ns;
   }
@@ -130,7 +130,7 @@ absl::Status RunCase(const OptimCase& which,
                      const RowFn& add_row) {
   SLUICE_ASSIGN_OR_RETURN(const std::unique_ptr<CaseRun> run,
                           CaseRun::Create(which, options.parameters));
-  run->RunRound();  // the memory is touched by its threads once before it counts
+  run->RunRound();  // the threads touch the memory once before a measurement
   std::vector<Round> rounds;
   for (int round = 0; round < options.rounds; ++round) {
     if (options.interrupted && options.interrupted()) return absl::CancelledError("interrupted");

@@ -11,16 +11,16 @@
 namespace sluice::bench {
 
 struct OptimBenchOptions {
-  /// Only cases with this in their name; *, ? and [] match.
+  /// Text that the name of a case must contain; *, ? and [] match. Empty: all cases.
   std::string pattern;
   int rounds = 11;
-  /// Of a tensor, a multiple of 4096. Its states should be far larger than the caches.
+  /// Parameters of the tensor, a multiple of 4096. Its states should be far larger than the caches.
   std::uint64_t parameters = std::uint64_t{1} << 26;
   std::function<bool()> interrupted;
   std::function<void(const std::string&)> progress;
 };
 
-/// Of the memory of a case, with what it is compared with, about.
+/// Memory of a case and of its ceiling, approximately.
 std::uint64_t BytesOf(const OptimCase& which, std::uint64_t parameters);
 
 /// Measures the optimizer kernels alone, each case in rounds of ceiling, kernel, ceiling on the

@@ -7,7 +7,7 @@
 
 namespace sluice::bench {
 
-/// What a kernel is held to.
+/// Speed limit that a kernel is compared with.
 enum class Ceiling {
   kLoop,       ///< a loop that moves the same bytes
   kFp32Kernel  ///< the kernel of the same optimizer whose parameters and states are fp32

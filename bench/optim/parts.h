@@ -5,10 +5,10 @@
 
 namespace sluice::bench {
 
-/// Tensors are cut between threads at multiples of this.
+/// Unit in which a tensor is cut between threads.
 inline constexpr std::size_t kPartUnit = 4096;
 
-/// Those that this process may run on, at least 1.
+/// Processors that this process may run on, at least 1.
 std::size_t AllowedProcessors();
 
 using PartFn = std::function<void(std::size_t begin, std::size_t end)>;

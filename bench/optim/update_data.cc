@@ -16,7 +16,7 @@ void FillWith(std::span<const Word> words, std::byte* data, std::size_t bytes) {
   }
 }
 
-/// Of either sign, from 0.5 to 1: the upper bits of fp32 are bf16.
+/// Numbers of either sign, from 0.5 to 1. The upper halves of fp32 numbers are bf16 numbers.
 void FillWithNumbers(std::uint32_t seed, const ByteStream& stream, std::size_t count) {
   constexpr std::uint32_t kHalf = 0x3f000000;
   std::vector<std::uint32_t> words(4096);

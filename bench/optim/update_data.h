@@ -16,21 +16,21 @@ namespace sluice::bench {
 struct ByteStream {
   std::byte* data = nullptr;
   std::size_t element_bytes = 0;
-  bool writes = false;  ///< beside being read
+  bool writes = false;  ///< true if the update writes the stream after reading it
 };
 
 /// A tensor with all that its update needs, on huge pages, filled with usual numbers. Its scalars
-/// are such that updates go on changing nearly every line of what they write, bf16 parameters too.
+/// make each update change nearly every line that it writes, with bf16 parameters too.
 class UpdateData {
  public:
-  /// Of its memory, about.
+  /// Memory of the data, approximately.
   static std::uint64_t BytesOf(const optim::KernelSpec& spec, std::size_t count);
   /// `count`: a multiple of optim::kStateBlock. Errors: ResourceExhausted.
   static absl::StatusOr<std::unique_ptr<UpdateData>> Create(const optim::KernelSpec& spec,
                                                             std::size_t count);
 
   optim::KernelArgs Args(std::size_t begin, std::size_t count) const;
-  /// All but the scales of 8-bit states, 1/64 of these.
+  /// Streams of the update, without the scales of 8-bit states, which are 1/64 of the states.
   const std::vector<ByteStream>& streams() const { return streams_; }
   std::size_t count() const { return count_; }
   bool huge() const;

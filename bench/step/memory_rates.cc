@@ -22,7 +22,8 @@ absl::StatusOr<std::unique_ptr<MemoryRates>> MemoryRates::Create(const optim::Ke
   SLUICE_ASSIGN_OR_RETURN(const optim::Kernel kernel, FindKernel(spec));
   auto rates = std::unique_ptr<MemoryRates>(new MemoryRates(kernel));
   SLUICE_ASSIGN_OR_RETURN(rates->data_, UpdateData::Create(spec, Measured(parameters)));
-  rates->KernelParametersPerSecond();  // its threads have touched it once before it counts
+  // The kernel's threads touch the data once before a measurement.
+  rates->KernelParametersPerSecond();
   return rates;
 }
 

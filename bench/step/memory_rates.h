@@ -9,15 +9,15 @@
 
 namespace sluice::bench {
 
-/// What memory and processors give without a disk, on all threads and on data far larger than the
+/// Rates of memory and processors without a disk, on all threads and on data far larger than the
 /// caches.
 class MemoryRates {
  public:
-  /// `parameters`: of the whole step; a part of them is enough to measure. Errors:
+  /// `parameters`: number of a whole step. Create measures a part of them. Errors:
   /// ResourceExhausted, InvalidArgument (no such kernel).
   static absl::StatusOr<std::unique_ptr<MemoryRates>> Create(const optim::KernelSpec& spec,
                                                              std::uint64_t parameters);
-  /// The memory that it takes.
+  /// Memory of the data.
   static std::uint64_t BytesOf(const optim::KernelSpec& spec, std::uint64_t parameters);
 
   /// Bytes per second that the triad-like loop moves, over the data of the update.

@@ -15,7 +15,7 @@ std::optional<std::uint64_t> ReadStatus(const std::string& field) {
   return std::nullopt;
 }
 
-/// proc(5): "5" makes the peak what is held now.
+/// "5" resets the peak to the memory held now (proc(5)).
 bool ResetPeak() {
   std::ofstream file("/proc/self/clear_refs");
   file << "5" << std::flush;

@@ -5,13 +5,13 @@
 
 namespace sluice::bench {
 
-/// What the process has come to hold beyond what it held at the creation, at most. Threads: one at
-/// a time in a process, as the system keeps one peak.
+/// Peak of the process's memory above its size at the creation. Threads: one object in a process at
+/// a time, since the system keeps one peak.
 class PeakMemory {
  public:
-  /// Sets the system's peak back (clear_refs of proc).
+  /// Resets the system's peak (clear_refs of proc).
   PeakMemory();
-  /// VmHWM over VmRSS of the creation, pages of the heap and of arenas alike; none where the system
+  /// VmHWM above VmRSS at the creation, pages of the heap and of arenas alike; none if the system
   /// does not tell.
   std::optional<std::uint64_t> Bytes() const;
 

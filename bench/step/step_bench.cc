@@ -83,7 +83,8 @@ absl::StatusOr<std::vector<StepCase>> SelectStepCases(const StepBenchOptions& op
                 names.front());
 }
 
-/// What the disk is asked for beside ours: as much to write as to read, in order, as a sweep does.
+/// Load of the disk that a step is compared with: as many bytes written as read, in order, as in a
+/// sweep.
 Case DiskCase(const StepBenchOptions& options) {
   return {.direction = Direction::kMix, .pattern = Pattern::kSeq, .page_bytes = options.page_bytes};
 }
@@ -117,7 +118,7 @@ absl::StatusOr<std::string> RunStepCase(const StepSetting& setting,
     session.ShowProgress(fmt::format("{}: round {} of {}", name, round + 1, rounds));
     SLUICE_RETURN_IF_ERROR(run->RunRound());
   }
-  const Row row = run->MakeRow();  // before the check takes memory
+  const Row row = run->MakeRow();  // peak memory is read before the check adds to it
   SLUICE_ASSIGN_OR_RETURN(std::string differs, run->Difference());
   if (differs.empty()) add_row(row);
   return differs;
@@ -125,7 +126,7 @@ absl::StatusOr<std::string> RunStepCase(const StepSetting& setting,
 
 using WarnFn = std::function<void(const std::string&)>;
 
-/// Every model says what its runtime lacks, from threads of its own.
+/// Function that passes each line on once. Every model warns from threads of its own.
 WarnFn OnceEach(WarnFn warn) {
   struct Seen {
     base::Mutex mutex;
@@ -152,7 +153,7 @@ absl::StatusOr<std::string> RunStepBench(const StepBenchOptions& given, const Ro
   const auto last = start + std::chrono::duration_cast<StepClock::duration>(
                                 std::chrono::duration<double, std::ratio<60>>(options.minutes_max));
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    // An even share of what is left.
+    // An even share of the time left.
     const auto left = last - StepClock::now();
     const auto end = StepClock::now() + left / (cases.size() - i);
     SLUICE_ASSIGN_OR_RETURN(std::string differs, RunStepCase(setting, cases[i], end, add_row));

@@ -16,7 +16,7 @@ namespace {
 constexpr char kLink[] = "dram-nvme";
 /// Slots beyond the pages of the tensors: new generations while the old ones count.
 constexpr std::uint64_t kSlotsMore = 64;
-/// Of each sample that is compared.
+/// Elements of each sample that is compared.
 constexpr std::uint64_t kSampleElements = 4 * optim::kStateBlock;
 /// Samples of each tensor, from its first element to its last.
 constexpr std::uint64_t kSamples = 4;
@@ -169,7 +169,7 @@ std::span<const std::byte> StepModel::GradientsOf(std::size_t tensor, ElementRan
 absl::StatusOr<StepSample> StepModel::Measure() {
   SLUICE_RETURN_IF_ERROR(RunBothWays().status());
   SLUICE_ASSIGN_OR_RETURN(const StepSample sample, RunBothWays());
-  // What follows is no part of an iteration that the runtime measures.
+  // Work after this line belongs to no iteration that the runtime measures.
   SLUICE_RETURN_IF_ERROR(runtime_->EndIteration());
   return sample;
 }
@@ -230,7 +230,7 @@ absl::StatusOr<std::string> StepModel::Difference() {
     const std::uint64_t count = CountOf(tensor);
     const std::uint64_t length = std::min(count, kSampleElements);
     for (std::uint64_t i = 0; i < kSamples; ++i) {
-      // Where 8-bit blocks begin; the last sample ends with the tensor.
+      // Samples begin at 8-bit blocks. The last sample ends with the tensor.
       const std::uint64_t at = (count - length) * i / (kSamples - 1);
       const std::uint64_t begin = at / optim::kStateBlock * optim::kStateBlock;
       const std::uint64_t end = i + 1 == kSamples ? count : begin + length;

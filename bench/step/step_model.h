@@ -21,55 +21,55 @@ namespace sluice::bench {
 struct StepModelOptions {
   StepCase which;
   std::uint64_t parameters = 0;
-  /// Of each tensor but the last, which has what is left.
+  /// Parameters of each tensor but the last, which has the rest.
   std::uint64_t tensor_parameters = std::uint64_t{1} << 24;
   std::string directory;
   std::uint64_t page_bytes = std::uint64_t{2} << 20;
   std::string policy = "planned";
   int threads = 1;
   InterruptedFn interrupted;
-  /// What is less than it could be, and why: once each.
+  /// Function that is told of each fallback and its reason, once.
   std::function<void(std::string_view line)> warn;
 };
 
-/// What one step took: the mean of a sweep each way.
+/// Figures of one step: the mean of a sweep in each direction.
 struct StepSample {
   double seconds = 0;
-  double wait_seconds = 0;        ///< the optimizer's thread had no pages,
+  double wait_seconds = 0;        ///< time of the optimizer's thread without pages
   double wait_read_seconds = 0;   ///< part of the wait for reads
-  double wait_write_seconds = 0;  ///< until others were written
-  double compute_seconds = 0;     ///< it updated
+  double wait_write_seconds = 0;  ///< part of the wait for frames, until other pages are written
+  double compute_seconds = 0;     ///< time of updates
   double read_bytes = 0;
   double written_bytes = 0;
-  /// At least one page was on its way in, out.
+  /// Time with at least one page on its way in (read) or out (write).
   double read_busy_seconds = 0;
   double write_busy_seconds = 0;
 };
 
-/// Parameters in pages on nvme, the optimizer that updates them, and their gradients in memory of
-/// its own, all of it on the public API. Threads: externally synchronised.
+/// Parameters in pages on nvme, and the optimizer that updates them. Their gradients are in memory
+/// of the model's own. The model uses the public API alone. Threads: externally synchronised.
 class StepModel {
  public:
-  /// What its spill files take at most.
+  /// Bytes of the spill files, at most.
   static std::uint64_t DiskBytesOf(const StepModelOptions& options);
-  /// Its gradients.
+  /// Bytes of the gradients.
   static std::uint64_t GradientBytesOf(const StepCase& which, std::uint64_t parameters);
 
   /// Writes the parameters. Errors: those of Runtime::Create and CreateTensors, ResourceExhausted.
   static absl::StatusOr<std::unique_ptr<StepModel>> Create(const StepModelOptions& options);
 
-  /// Two iterations of the runtime, each a step in one direction and one in the other; the second
-  /// counts. So what the disk does ahead of need and behind it is that of steps without end, though
-  /// others have the disk before and after. Errors: those of a step, Cancelled.
+  /// Runs two iterations of the runtime, each with a step in one direction and one in the other.
+  /// The second one counts. So the disk works ahead and behind as in endless steps, though others
+  /// use it before and after. Errors: those of a step, Cancelled.
   absl::StatusOr<StepSample> Measure();
 
-  /// Updates samples of every tensor as often by the kernel in plain memory; what differs, empty
-  /// when nothing does. Errors: of reading pages.
+  /// Updates samples of every tensor as often by the kernel in plain memory. Returns the first
+  /// difference; empty: none. Errors: of reading pages.
   absl::StatusOr<std::string> Difference();
 
-  /// The gradients, one tensor's after the other's.
+  /// Gradients of all tensors, one behind the other.
   std::span<std::byte> gradients() const { return gradients_->memory(); }
-  /// Whether dram and the gradients lie on huge pages; of dram, the bytes that the ring knows.
+  /// Whether dram and the gradients lie on huge pages.
   bool huge() const;
 
  private:
@@ -90,7 +90,7 @@ class StepModel {
   std::unique_ptr<PageBuffers> gradients_;
   std::unique_ptr<Runtime> runtime_;
   std::vector<TensorId> tensors_;
-  std::unique_ptr<OffloadedOptimizer> optimizer_;  ///< goes before the runtime
+  std::unique_ptr<OffloadedOptimizer> optimizer_;  ///< member that goes before the runtime
   GroupId group_;
 };
 

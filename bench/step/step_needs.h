@@ -10,17 +10,17 @@
 
 namespace sluice::bench {
 
-/// What the process may hold beyond budget and gradients.
+/// Memory of the process beyond budget and gradients, at most.
 inline constexpr std::uint64_t kMemoryMore = std::uint64_t{100} << 20;
 
 /// The model of a case of the benchmark.
 StepModelOptions ModelOptions(const StepBenchOptions& options, const StepCase& which);
 
-/// Budget, gradients and a little: the most that a model may take of memory.
+/// Limit of a model's memory: budget, gradients and kMemoryMore.
 std::uint64_t MemoryLimit(const StepCase& which, std::uint64_t parameters);
 
-/// What a case takes while it runs, with the step that it is compared with, and without the files
-/// of fio.
+/// Disk and memory of a case while it runs, with the step that it is compared with. The files of
+/// fio are not included.
 struct StepNeeds {
   std::uint64_t disk_bytes = 0;
   std::uint64_t memory_bytes = 0;

@@ -9,7 +9,7 @@
 namespace sluice::bench {
 namespace {
 
-/// A step may take this many times what its kernel alone takes, where that is what binds.
+/// Multiple of its kernel's time that a step may take, if the kernel binds.
 constexpr double kOfKernel = 1.10;
 
 double MedianOf(const std::vector<StepSample>& samples, double StepSample::*field) {

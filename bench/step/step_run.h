@@ -19,20 +19,20 @@
 
 namespace sluice::bench {
 
-/// Seconds of one step that the floor stands for, from rates in bytes per second.
+/// Seconds of the floor of one step, from rates in bytes per second.
 double FloorSeconds(const StepCase& which,
                     std::uint64_t parameters,
                     double disk_rate,
                     double memory_rate);
 
-/// What all cases of a benchmark share.
+/// Parts that all cases of a benchmark share.
 struct StepSetting {
   const StepBenchOptions& options;
-  const Session& session;  ///< has the files of fio
+  const Session& session;  ///< holder of fio's files
   Load disk;               ///< load that fio makes
 };
 
-/// A case with all that it runs on: rounds of floor, step, floor.
+/// A case with all parts that it runs on. A round is floor, step, floor.
 class StepRun {
  public:
   /// Makes the model (and that of the fp32 step, where this is the floor) and takes the steps that
@@ -44,7 +44,7 @@ class StepRun {
   absl::Status RunRound();
   /// REQUIRES: a round.
   Row MakeRow() const;
-  /// As StepModel::Difference.
+  /// Difference of the model, as StepModel::Difference says.
   absl::StatusOr<std::string> Difference() { return model_->Difference(); }
 
  private:
@@ -65,11 +65,11 @@ class StepRun {
   const StepCase which_;
   std::unique_ptr<MemoryRates> memory_;  ///< none where only the disk counts
   std::unique_ptr<StepModel> own_fp32_;  ///< none where that is no floor
-  std::optional<PeakMemory> peak_;       ///< since the model came to be
+  std::optional<PeakMemory> peak_;       ///< peak since the creation of `model_`
   std::unique_ptr<StepModel> model_;
   std::optional<double> floor_before_;  ///< seconds of our own fp32 step; one run serves two rounds
   std::vector<Round> rounds_;
-  std::vector<Round> kernel_rounds_;  ///< the same against the kernel alone
+  std::vector<Round> kernel_rounds_;  ///< rounds against the kernel alone
   std::vector<StepSample> samples_;
 };
 

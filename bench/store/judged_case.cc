@@ -14,7 +14,7 @@
 namespace sluice::bench {
 namespace {
 
-/// A share of what the ceiling reaches against itself, and the bar of small pages and threads.
+/// Share of the control that is asked for, and the bar of small pages and threads.
 constexpr double kOfControl = 0.97;
 constexpr double kOtherBar = 0.90;
 constexpr int kPeerReps = 3;

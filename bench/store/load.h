@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-/// What is measured: the cases, their names, and one stretch of load.
+/// Cases of the benchmark, their names, and one stretch of load.
 
 namespace sluice::bench {
 
@@ -29,11 +29,11 @@ std::string SizeName(std::uint64_t bytes);
 
 /// Every case that is judged against a ceiling, in the order in which they run.
 std::vector<Case> JudgedCases();
-/// On io_uring and of 1 MiB or more: those that the geometric mean is taken over.
+/// Whether the geometric mean includes the case: io_uring, and pages of 1 MiB or more.
 bool CountsForMean(const Case& which);
-/// The row of the mean of those.
+/// Name of the mean's row.
 inline constexpr char kMeanName[] = "all/geomean";
-/// True if a plain loop runs beside fio in each round: random 2 MiB on io_uring.
+/// Whether a plain loop runs beside fio in each round: random 2 MiB on io_uring.
 bool HasPlainLoop(const Case& which);
 std::string LoopRowName(const Case& which);
 
@@ -44,39 +44,40 @@ enum class FioPeer : std::uint8_t {
 };
 inline constexpr std::array kPeers = {FioPeer::kBuffered, FioPeer::kLibaio};
 std::string_view PeerName(FioPeer peer);
-/// True if the peers run after the rounds: random 2 MiB reads and writes on io_uring.
+/// Whether the peers run after the rounds: random 2 MiB reads and writes on io_uring.
 bool HasPeers(const Case& which);
 /// "peer/read/random/2MiB/buffered".
 std::string PeerRowName(const Case& which, FioPeer peer);
 
 /// Requests in the kernel, of every side: 8 MiB of small pages, 8 to 32 pages.
 std::uint32_t DepthOf(const Case& which);
-/// Operations of the store beyond these, being hashed or waiting for it. A read is hashed once the
-/// kernel is done with its page, so reads have as many again, mixes a quarter and writes none.
+/// Operations of the store beyond the depth, which are hashed or wait for that. A read is hashed
+/// after the kernel's part, so reads have as many again, mixes a quarter and writes none.
 std::uint32_t HashedPages(const Case& which);
 
-/// The rows that measuring a case gives, the case itself first: others run beside some, and
-/// the mean is taken over others.
+/// Rows of a case: first its own, then those of the loop, the peers and the mean.
 std::vector<std::string> RowNamesOf(const Case& which);
 /// The cases with a row that matches.
 std::vector<Case> SelectedCases(const std::string& pattern);
 /// Whether `name` has `pattern` in it, or matches it where it has a *, ? or [. Empty: every name.
 bool MatchesPattern(const std::string& pattern, const std::string& name);
 
-/// What the size of the files is a multiple of: the largest page.
+/// Unit of the files' size: the largest page.
 inline constexpr std::uint64_t kSizeUnit = std::uint64_t{8} << 20;
 
-/// How many files of equal size both sides spread `file_bytes` over: as a page store does, one for
-/// each GiB and at most 4, or fewer where that leaves a rest. REQUIRES: a multiple of kSizeUnit.
+/// Number of files of equal size that `file_bytes` is spread over, on both sides. A page store has
+/// one for each GiB and at most 4, or fewer if that leaves a rest. REQUIRES: a multiple of
+/// kSizeUnit.
 std::uint32_t FilesOf(std::uint64_t file_bytes);
 
-/// What both sides do for `milliseconds`: at most `depth` requests in the kernel, each page once
-/// before any comes again, in the order of the file or not; a mix is every second page written.
+/// Load of both sides for `milliseconds`, at most `depth` requests in the kernel. Each page comes
+/// once before any comes again, in the order of the file or at random. In a mix every second page
+/// is written.
 struct Load {
   Case which;
   std::uint32_t depth = 8;
-  /// Operations outstanding beyond those, of a page store: as many as are being hashed or wait for
-  /// it, so that the kernel does not wait for a worker. With none, these are of the `depth`.
+  /// Operations of a page store beyond the depth, being hashed or waiting for that. So the kernel
+  /// never waits for a worker. 0: operations being hashed count towards `depth`.
   std::uint32_t hashing = 0;
   std::uint32_t milliseconds = 1000;
   std::uint64_t file_bytes = 0;

@@ -39,7 +39,7 @@ class RingLoop {
   RingLoop(const RingLoop&) = delete;
   RingLoop& operator=(const RingLoop&) = delete;
 
-  /// With the flags of fio 3.33, where the kernel knows them (6.1).
+  /// Flags of fio 3.33, if the kernel knows them (6.1).
   absl::Status Start() {
     constexpr unsigned kFlags =
         IORING_SETUP_COOP_TASKRUN | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN;

@@ -8,15 +8,15 @@
 
 namespace sluice::bench {
 
-/// The load as a bare io_uring loop on one thread makes it, from memory on huge pages: no checksum,
-/// no retry, and no code shared with the page store. The ceiling where fio's buffers cannot lie on
-/// huge pages. Errors: of io_uring_setup(2), Internal (a request failed or was short), Cancelled.
-/// `interrupted`: asked after each page; empty: never.
+/// Runs the load as a bare io_uring loop on one thread, from memory on huge pages. The loop has no
+/// checksum, no retry, and no code of the page store. It is the ceiling if fio's buffers cannot lie
+/// on huge pages. `interrupted`: asked after each page; empty: never. Errors: of io_uring_setup(2),
+/// Internal (a request failed or was short), Cancelled.
 absl::StatusOr<Sample> RunPlainLoop(const io::SpillFiles& files,
                                     const Load& load,
                                     const InterruptedFn& interrupted);
 
-/// That a ring can be made and used. Errors: FailedPrecondition (none can, and what to do).
+/// Checks that a ring can be made and used. Errors: FailedPrecondition (none can, and what to do).
 absl::Status CheckIoUring();
 
 /// Writes every byte once, so that no round meets an extent that was never written. Errors: those

@@ -4,7 +4,7 @@
 
 namespace sluice::bench {
 
-/// What one stretch of load came to.
+/// Result of one stretch of load.
 struct Sample {
   std::uint64_t bytes = 0;
   double seconds = 0;  ///< time to the last completion, so that every byte has its time counted
@@ -18,11 +18,11 @@ struct Sample {
   static double Ratio(double a, double b) { return b > 0 ? a / b : 0; }
 };
 
-/// Measures a stretch from its creation.
+/// A measurement that begins at its creation.
 class Stretch {
  public:
   Stretch();
-  /// Threads: any that this process has, or had, count for cpu_seconds.
+  /// Threads: cpu_seconds counts any thread that this process has, or had.
   Sample End(std::uint64_t bytes) const;
 
  private:

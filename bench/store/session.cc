@@ -103,7 +103,7 @@ absl::StatusOr<Sample> Session::RunPeer(const Load& load, FioPeer peer) const {
   FioJob job{.io_engine = "psync", .buffered = true, .load = load};
   job.load.depth = 1;
   absl::StatusOr<Sample> sample = RunOnFiles(std::move(job));
-  // Cached pages would slow down O_DIRECT requests after it.
+  // Cached pages would slow down later O_DIRECT requests.
   for (const io::IoFile& file : files_->files()) posix_fadvise(file.fd, 0, 0, POSIX_FADV_DONTNEED);
   return sample;
 }

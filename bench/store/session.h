@@ -13,17 +13,17 @@
 
 namespace sluice::bench {
 
-/// What one run of the benchmark holds: the files of both sides, written once in full, and the huge
-/// pages of fio, where they can be had. Threads: externally synchronised.
+/// Resources of one run of the benchmark: the files of both sides, written once in full, and fio's
+/// huge pages, if the system has any. Threads: externally synchronised.
 class Session {
  public:
-  /// Checks everything that the user can put right first. Errors: those of RunStoreBench.
+  /// Checks first all that the user can correct. Errors: those of RunStoreBench.
   static absl::StatusOr<std::unique_ptr<Session>> Create(const StoreBenchOptions& options);
 
   const StoreBenchOptions& options() const { return options_; }
-  /// Those that both sides work on, in turn.
+  /// Files of both sides, which use them in turn.
   const std::shared_ptr<const io::SpillFiles>& files() const { return files_; }
-  /// "fio", or "plain-loop" where fio cannot have huge pages.
+  /// Name of the ceiling: "fio", or "plain-loop" if fio cannot have huge pages.
   std::string ceiling_name() const { return fio_has_huge_pages() ? "fio" : "plain-loop"; }
   bool fio_has_huge_pages() const { return reservation_ != nullptr; }
   Load MakeLoad(const Case& which) const;
@@ -34,7 +34,7 @@ class Session {
   /// REQUIRES: fio_has_huge_pages().
   absl::StatusOr<Sample> RunPeer(const Load& load, FioPeer peer) const;
 
-  /// Cancelled when interrupted.
+  /// Errors: Cancelled (the benchmark is interrupted).
   absl::Status CheckInterrupted() const;
   void ShowProgress(const std::string& line) const;
 

@@ -18,8 +18,8 @@ struct Step {
   std::uint32_t page = 0;
 };
 
-/// Says what comes next in a stretch of load, keeps the pages in flight apart, and notes how it
-/// went: the part that all our loops share. The first error ends the stretch. Threads: any.
+/// Order of the pages in a stretch of load, which all our loops share. It keeps the pages in flight
+/// apart and notes the results. The first error ends the stretch. Threads: any.
 class Steps {
  public:
   /// The stretch begins. REQUIRES: load.pages() >= 2 * load.outstanding().
@@ -27,12 +27,12 @@ class Steps {
   /// One pass over the file, whatever time it takes.
   static Load OnePass(Load load);
 
-  /// Nothing once time is up or a step failed: one of the places is free for good then.
+  /// The next step; none once time is up or a step failed. The caller's place then stays free.
   std::optional<Step> Next();
-  /// A step of Next is over.
+  /// Notes the end of a step of Next.
   void Finished(const Step& step, const absl::Status& status);
 
-  /// No more begin: nothing is wanted of them any longer.
+  /// Ends the stretch with an error: no more steps begin.
   void Fail(const absl::Status& status);
 
   /// Waits until each of the places has got nothing from Next.

@@ -11,7 +11,7 @@
 namespace sluice::bench {
 
 struct StoreBenchOptions {
-  /// On the disk to measure; as of io::PageStoreOptions, but never empty.
+  /// Directory on the disk to measure, as in io::PageStoreOptions, but never empty.
   std::string directory;
   std::uint64_t file_bytes = std::uint64_t{2}
                              << 30;   ///< size of the shared files, a multiple of 8 MiB
@@ -23,16 +23,17 @@ struct StoreBenchOptions {
 
   InterruptedFn interrupted;
   std::function<void(const std::string&)> progress;
-  /// What is less than it could be, and why: once each.
+  /// Function that is told of each fallback and its reason, once.
   std::function<void(const std::string&)> warn;
 };
 
-/// Measures the page store against fio, and against what others would use. Calls `add_row` as rows
-/// come; nothing is left behind, in the directory (files have no names) or in the system. Threads:
-/// the calling one calls back. Errors: InvalidArgument, NotFound, PermissionDenied,
-/// ResourceExhausted (space), and FailedPrecondition (no fio; io_uring or O_DIRECT refused) before
-/// anything is measured; Cancelled (interrupted); Internal and others once a read or write of
-/// either side failed.
+/// Measures the page store against fio and against peers. Calls `add_row` for each row as it comes.
+/// Leaves nothing behind in the directory (files have no names) or in the system.
+/// Threads: the calling one calls back. Errors:
+/// - before the first measurement: InvalidArgument, NotFound, PermissionDenied, ResourceExhausted
+///   (space), FailedPrecondition (no fio; io_uring or O_DIRECT refused)
+/// - Cancelled (interrupted)
+/// - Internal and others: a read or write of either side failed.
 absl::Status RunStoreBench(const StoreBenchOptions& options, const RowFn& add_row);
 
 }  // namespace sluice::bench

@@ -26,7 +26,7 @@ class StoreSide {
   /// One stretch of the load, with as many pages being hashed as HashedPages says. Errors:
   /// Internal, once any operation failed; the message has its status.
   absl::StatusOr<Sample> Run() { return RunLoad(load_); }
-  /// True if all buffers lie on huge pages.
+  /// Whether all buffers lie on huge pages.
   bool huge() const { return buffers_->huge(); }
 
  private:

@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
   Check(config.Read("job.rows", &rows));
   Check(config.Read("job.tier", &tier_name));
   sluice::RuntimeOptions options = Check(sluice::ReadRuntimeOptions(config));
-  Check(config.Finish());  // only now is it known which keys nobody has read
+  Check(config.Finish());  // keys that nobody has read are errors now
   std::printf("%s\n", config.Values().c_str());
 
   const sluice::TierId tier = Check(sluice::ParseTierId(tier_name));

@@ -52,7 +52,7 @@ int main() {
   Check(optimizer->BindGradient(
       parameter, {.type = sluice::DType::kBF16, .bytes = std::as_bytes(std::span(gradients))}));
   Check(optimizer->BindCopy(parameter, {.bytes = std::as_writable_bytes(std::span(copy))}));
-  Check(optimizer->RefreshCopies(groups[0]));  // before the first forward
+  Check(optimizer->RefreshCopies(groups[0]));  // copies for the first forward
 
   double scale = 1024;
   float loss = 0;

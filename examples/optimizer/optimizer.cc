@@ -45,7 +45,8 @@ class Model {
   void Step() {
     Check(optimizer_->GradientReady(group_));
     sluice::StepHandle step = Check(optimizer_->Step());  // returns at once
-    Check(step.Wait());                                   // or WaitFor(group), before its next use
+    // WaitFor(group) is enough before the group's next use.
+    Check(step.Wait());
   }
   void Save(const std::string& directory) { Check(optimizer_->Save(directory)); }
   void Load(const std::string& directory) { Check(optimizer_->Load(directory)); }

@@ -22,12 +22,12 @@ class Mru : public Policy {
     const auto found = std::ranges::find_if(order_[request.tier], evictable);
     return found == order_[request.tier].end() ? std::nullopt : std::optional(*found);
   }
-  std::map<int, std::vector<PageIndex>> order_;  // per tier, the page used last first
+  std::map<int, std::vector<PageIndex>> order_;  // pages per tier, the one used last first
 };
 
 int main(int argc, char** argv) {
   RuntimeOptions options{.page_bytes = 64_KiB, .dram_bytes = 2_MiB, .nvme_bytes = 8_MiB};
-  options.prefetch_ops = 0;  // only the policy decides what is read again
+  options.prefetch_ops = 0;  // nothing but the policy decides what is read again
   options.custom_policies["mru"].create = [] { return std::make_unique<Mru>(); };
   options.policy = argc == 3 ? argv[2] : "mru";
   const auto runtime = Check(Runtime::Create(options));

@@ -25,7 +25,7 @@ void AddOne(sluice::Runtime& runtime, sluice::StreamRef& stream, sluice::TensorI
   Check(stream.WaitOn(ticket));  // work that is enqueued from here on finds the pages
   std::vector<sluice::Lease> leases = Check(ticket.Take());
   const std::span<float> values = leases[0].As<float>();
-  stream.Enqueue([values] {  // on a GPU: launches of kernels
+  stream.Enqueue([values] {  // launches of kernels, on a GPU
     for (float& value : values) value += 1;
   });
   Check(stream.ReleaseAfter(std::move(leases[0])));  // the pages stay until the work is done

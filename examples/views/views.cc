@@ -34,7 +34,7 @@ int main() {
       {.name = "table", .shape = {kElements}, .off_lease = sluice::OffLease::kReadable}));
   const std::span<const std::byte> view = Check(runtime->AddressOf(table));
   const auto* values = reinterpret_cast<const float*>(view.data());
-  const double empty = Sum(values, kElements);  // never written: zeros
+  const double empty = Sum(values, kElements);  // zeros, as nothing was written
 
   const std::vector<float> ones(kElements, 1.0f);
   Check(runtime->Write(table, std::as_bytes(std::span(ones))));

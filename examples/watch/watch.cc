@@ -1,4 +1,4 @@
-// What a Runtime says while it runs: events that want an answer, lines for a log, spans for a
+// Reports of a Runtime while it runs: events that want an answer, lines for a log, spans for a
 // timeline, counters. Here io_uring is switched off, and one op waits for the lease of another.
 #include <atomic>
 #include <chrono>
@@ -74,7 +74,7 @@ int main() {
   sluice::Op waiter = runtime->BeginOp({.name = "waiter", .lane = "b"});
   sluice::Ticket ticket = waiter.AcquireAll(
       {{.tensor = tensor, .range = {0, 4096}, .mode = sluice::AccessMode::kReadWrite}});
-  alarms.stalls.wait(0);  // until OnLeaseStalled
+  alarms.stalls.wait(0);  // OnLeaseStalled ends the wait
   const auto soon = std::chrono::steady_clock::now() + std::chrono::milliseconds(10);
   const bool late = absl::IsDeadlineExceeded(ticket.Wait(soon));  // the ticket lives on
   lease.Release();

@@ -55,7 +55,7 @@ class Config {
   absl::Status Read(std::string_view key, std::vector<std::int64_t>* value);
   absl::Status Read(std::string_view key, std::vector<std::string>* value);
 
-  /// True when the key has a value; false when it is absent or a section.
+  /// Whether the key has a value. A key that is absent, or a section, has none.
   bool Has(std::string_view key) const;
 
   /// The keys that were read, in the order of reading, each with its value as a line of TOML:

@@ -28,6 +28,7 @@ class LeaseState;
 /// Lifetime: a lease may outlive its op and its Runtime, and exist in a child of fork. The lease
 /// still reports valid() after the Runtime's destructor, but its bytes must not be touched; in a
 /// child they are not mapped.
+///
 /// Writes through a kRead lease are an error of the program that nothing detects. The page may be
 /// dropped as clean, and the written bytes with it.
 class Lease {
@@ -38,7 +39,7 @@ class Lease {
   /// Releases the pin.
   ~Lease();
 
-  /// False for a default-constructed, moved-from or released lease.
+  /// Whether the lease pins pages: not if it is default-constructed, moved-from or released.
   bool valid() const { return state_ != nullptr; }
   TensorId tensor() const;
   TierId tier() const;
@@ -50,10 +51,11 @@ class Lease {
   /// The pinned frames in order, cut to the range. REQUIRES: valid().
   const std::vector<std::span<std::byte>>& Spans() const;
 
-  /// False in the hbm of a GPU, which only work of the GPU touches. REQUIRES: valid().
+  /// Whether the host can touch the lease: not in the hbm of a GPU, which only work of the GPU
+  /// touches. REQUIRES: valid().
   bool host_accessible() const;
 
-  /// True if a GPU copies from and to the lease at the speed of its link, beside the thread that
+  /// Whether a GPU copies from and to the lease at the speed of its link, beside the thread that
   /// asks for the copy.
   /// - An access to dram without Access::contiguous is pinned once the background registration has
   ///   reached its pages. The registration begins at Create (0.03 s/GiB on an H200).

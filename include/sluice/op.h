@@ -40,7 +40,7 @@ struct Access {
   AccessMode mode = AccessMode::kRead;
   /// Tier of the lease; none: the fastest tier that has a budget.
   std::optional<TierId> tier = std::nullopt;
-  /// True if Lease::Contiguous is wanted. Elementwise work needs only Spans and saves the mapping.
+  /// Whether Lease::Contiguous is wanted. Elementwise work needs only Spans and saves the mapping.
   bool contiguous = true;
   /// Seconds that the op takes to make the written content again from what it reads, at most 1e9.
   /// None: the content cannot be made again, or nobody knows. Accesses that write have it alone.
@@ -71,7 +71,7 @@ class Ticket {
   /// Cancels the request unless the leases were taken.
   ~Ticket();
 
-  /// True when Take will not block: granted or failed.
+  /// Whether Take would not block, since the request is granted or failed.
   bool Ready() const;
   /// Blocks until granted or failed. Errors: DeadlineExceeded (the ticket lives on); else as Take.
   absl::Status Wait(Deadline deadline = Deadline::max());
@@ -127,7 +127,7 @@ class Op {
   /// ticket can fail with Aborted ("would deadlock"), since the op holds the first leases
   /// meanwhile.
   Ticket AcquireAll(std::span<const Access> accesses);
-  /// The same with a list in place: AcquireAll({weights, {.tensor = gradient}}).
+  /// Takes a list in place: AcquireAll({weights, {.tensor = gradient}}).
   Ticket AcquireAll(std::initializer_list<Access> accesses);
 
   /// Waits for one lease: AcquireAll and Take. Errors: as Ticket::Take.

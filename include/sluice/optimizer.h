@@ -136,8 +136,8 @@ struct GradientBinding {
   DType type = DType::kF32;
   std::span<const std::byte> bytes = {};
   TensorId tensor = {};
-  /// True: the tensor's content is dead once the parameter is updated, or later if a repeated step
-  /// would read it again for the norm.
+  /// Whether the tensor's content is dead once the parameter is updated, or later if a repeated
+  /// step would read it again for the norm.
   bool discard = false;
 };
 
@@ -158,10 +158,11 @@ struct StepOptions {
   /// it, and nothing else takes it. The norm is at least 0; infinite or NaN says that a gradient
   /// is.
   std::optional<double> gradient_norm = std::nullopt;
-  /// True: updates the groups that are ready; the others sit this step out (frozen layers, experts
-  /// that were not chosen). The others keep parameters, states, their own step counts, accumulated
-  /// sums and bound gradients, and have no part in the norm. False: a group that is not ready is an
-  /// error. A step that failed is repeated with the same groups.
+  /// Whether only the groups that are ready are updated, and the others sit this step out (frozen
+  /// layers, experts that were not chosen). The others keep parameters, states, their own step
+  /// counts, accumulated sums and bound gradients, and have no part in the norm.
+  /// False: a group that is not ready is an error. A step that failed is repeated with the same
+  /// groups.
   bool only_ready = false;
 };
 
@@ -205,14 +206,16 @@ class StepHandle {
   ~StepHandle();
 
   bool Ready() const;
-  /// True if WaitFor would not block.
+  /// Whether WaitFor would not block.
   bool Ready(GroupId group) const;
-  /// Blocks until the step is over. Errors: of the first update that failed, naming its parameter
-  /// and elements: all others were done. The next Step does those that are missing, of the same
-  /// step. FailedPrecondition (a repeated step would be skipped, and is in part done). Cancelled
-  /// (the optimizer was destroyed). DeadlineExceeded: the step goes on, and may be waited for
-  /// again. A caller that waits while it holds leases on what the step needs waits for ever: the
-  /// log names such a lease after RuntimeOptions::stall_seconds.
+  /// Blocks until the step is over. Errors:
+  /// - That of the first update that failed names its parameter and elements. All others were done.
+  ///   The next Step does those that are missing, of the same step.
+  /// - FailedPrecondition: a repeated step would be skipped, and is in part done.
+  /// - Cancelled: the optimizer was destroyed.
+  /// - DeadlineExceeded: the step goes on, and may be waited for again.
+  /// A caller that waits while it holds leases on what the step needs waits for ever. The log names
+  /// such a lease after RuntimeOptions::stall_seconds.
   absl::StatusOr<OptimizerStep> Wait(Ticket::Deadline deadline = Ticket::Deadline::max());
   /// Blocks until every parameter of the group is updated, so that it may be used while the others
   /// are not. Errors: of Wait, as far as they concern the group; InvalidArgument.
@@ -235,10 +238,10 @@ class SaveHandle {
   SaveHandle& operator=(SaveHandle&&) noexcept;
   ~SaveHandle();
 
-  /// True if the save needs no more bytes from tensors, or has failed. Such a save slows no later
+  /// Whether the save needs no more bytes from tensors, or has failed. Such a save slows no later
   /// update, and Wait blocks for the disk at most.
   bool HasEveryPart() const;
-  /// True if Wait would not block: the save has its name, or has failed.
+  /// Whether Wait would not block, since the save has its name or has failed.
   bool Ready() const;
   /// Blocks until the save has its name and is on the disk. The call reads and writes the parts
   /// that no step has written. Errors: the first one of the save, of those that
@@ -374,7 +377,7 @@ class OffloadedOptimizer {
   absl::Status WaitFor(GroupId group, Ticket::Deadline deadline = Ticket::Deadline::max());
   /// Steps done.
   std::int64_t step() const;
-  /// True if the next step goes from the last group to the first (SweepOrder). The caller's
+  /// Whether the next step goes from the last group to the first (SweepOrder). The caller's
   /// GradientReady decides the order of groups without clip_norm and skip_not_finite. Follow this
   /// there, so that pages which stayed in dram are used first.
   bool backwards() const;
@@ -389,7 +392,7 @@ class OffloadedOptimizer {
   /// ReadState gave become the same bits again. Errors: those of ReadState; after one of
   /// Ticket::Take a part has been written.
   absl::Status WriteState(TensorId parameter, std::size_t state, std::span<const float> values);
-  /// The same of the master of a ParameterBinding. The bound memory stays as it is.
+  /// Read and write the master of a ParameterBinding likewise. The bound memory stays as it is.
   absl::Status ReadMaster(TensorId parameter, std::span<float> values);
   absl::Status WriteMaster(TensorId parameter, std::span<const float> values);
   /// Takes the master from the bound memory, which the program has written: each element of the

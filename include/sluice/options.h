@@ -92,10 +92,9 @@ struct MemoryOptions {
   /// home that begins at no multiple of 4096 bytes are such. Creation of the first such tensor
   /// announces it, and fails with kRequire. kOff shows frames of dram only.
   Use off_lease = Use::kAuto;
-  /// True: addresses of pages that were evicted stay mapped, which saves time when the pages come
-  /// back. False: they are unmapped. A use after the lease faults once the page is gone, in place
-  /// of reading or writing what is there now. Unset: true, but false in debug builds of the
-  /// library.
+  /// Whether addresses of evicted pages stay mapped, which saves time when the pages come back. If
+  /// not, a use after the lease faults once the page is gone, in place of reading or writing what
+  /// is there now. Unset: true, but false in debug builds of the library.
   std::optional<bool> keep_mappings = {};
 };
 
@@ -107,9 +106,9 @@ struct Share {
 };
 
 struct RuntimeOptions {
-  /// Unit of residency and transfer in every tier: a power of two, 4 KiB to 64 MiB. 0: 2 MiB, and
-  /// with DeviceKind::kCuda or kAuto the largest power of two from 2 to 16 MiB of which each tier
-  /// holds at least 256.
+  /// Unit of residency and transfer in every tier: a power of two, 4 KiB to 64 MiB. 0: 2 MiB. With
+  /// DeviceKind::kCuda or kAuto, 0 stands for the largest power of two from 2 to 16 MiB of which
+  /// each tier holds at least 256.
   Bytes page_bytes = {};
   /// Hard budgets per tier, staging and pages in flight included, rounded down to whole pages. dram
   /// lies on all NUMA nodes that have processors of this process and that it may allocate from.

@@ -43,9 +43,9 @@ struct PageFacts {
   TensorKind kind = TensorKind::kOther;
   /// Position of the next recorded use; kNever if none is known, and for online policies.
   Position next_use = kNever;
-  /// True if leaving costs no write: the content is dead or valid elsewhere.
+  /// Whether leaving costs no write: the content is dead or valid elsewhere.
   bool free_to_leave = false;
-  /// True if coming back costs no read: the content is dead, or the next use overwrites it.
+  /// Whether coming back costs no read: the content is dead, or the next use overwrites it.
   bool free_to_return = false;
   friend bool operator==(const PageFacts&, const PageFacts&) = default;
 };
@@ -116,7 +116,7 @@ class Policy {
 struct CustomPolicy {
   /// Makes the policy of one Runtime. Called once, in the thread that calls Runtime::Create.
   std::function<std::unique_ptr<Policy>()> create = {};
-  /// True if the policy decides without the schedule. next_use is always kNever then, and the
+  /// Whether the policy decides without the schedule. next_use is always kNever then, and the
   /// Runtime itself uses no next use when it places victims. The flag matters once an iteration is
   /// recorded: set it to compare the policy fairly with other online ones.
   bool online = false;

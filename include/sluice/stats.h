@@ -116,9 +116,9 @@ struct DriveStats {
 struct IoStats {
   std::string engine;  ///< "io_uring" or "threads"
   bool direct = false;
-  /// True if every file system overwrites pages in place, so that no write needs new space.
+  /// Whether every file system overwrites pages in place, so that no write needs new space.
   bool nocow = false;
-  /// True if the file systems reserved the spill files' space, so that none was written in full.
+  /// Whether the file systems reserved the spill files' space, so that none was written in full.
   bool reserved_space = false;
   std::uint64_t short_io = 0;
   std::uint64_t retries = 0;

@@ -60,6 +60,7 @@ std::string_view ToString(AccessMode mode);
 /// tensor's bytes from `range.offset` on, as they were written last. A program that writes a tensor
 /// again must return the new content. Runs on worker threads, several at once, and may block.
 /// Must not call the Runtime. Tensors that share a segment are reproduced only if each has one.
+///
 /// Errors: Unavailable if it may succeed later. The Runtime calls again for about a second. The
 /// waiting requests then fail with Unavailable, nothing is lost, and a later request calls again.
 /// Any other error loses the page, unless its slot can still be read later (Unavailable).
@@ -112,10 +113,10 @@ struct TensorSpec {
   OffLease off_lease = OffLease::kNone;
   /// First home of the bytes. None: the tensor reads as zeros.
   std::optional<FileHome> file = std::nullopt;
-  /// In place of `file`: tensors of file homes that are only read, whose bytes are this one's, one
-  /// behind the other. It is created alone and is only read, too. Workers put its pages together
-  /// from the files, through the page cache; a page in no frame cannot be shown outside a lease.
-  /// Those tensors may be freed.
+  /// Tensors whose bytes, one behind the other, are this one's, in place of `file`. They have file
+  /// homes and are only read. This tensor is created alone and is only read, too.
+  /// Workers put its pages together from the files, through the page cache. A page in no frame
+  /// cannot be shown outside a lease. The joined tensors may be freed.
   std::vector<TensorId> joined = {};
   /// Optional. Called for a page with no readable copy.
   ReproduceFn reproduce = {};

@@ -18,7 +18,7 @@ namespace sluice {
 enum class Use : std::uint8_t {
   kAuto,     ///< used where it works; a fallback is announced (FallbackEvent)
   kRequire,  ///< Create fails with FailedPrecondition instead of a fallback
-  kOff,      ///< not tried: for tests and comparisons
+  kOff,      ///< no attempt, for tests and comparisons
 };
 /// "auto", "require", "off".
 std::string_view ToString(Use use);

@@ -30,8 +30,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Each measurement is made in parts, in turn, and the best counts: what the disk can give, not what
-// its other users left at that moment.
+// Parts of each measurement, made in turn. The best part counts: the disk's own speed, not that
+// beside its other users.
 constexpr std::uint32_t kParts = 3;
 constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 
@@ -79,7 +79,7 @@ class NoiseMemory {
 
 enum class Pattern { kRead, kWrite, kMixed };
 
-/// What every measurement shares.
+/// Parts that every measurement shares.
 struct Plain {
   const IoFile& file;
   std::byte* memory;  // queue_depth blocks
@@ -103,8 +103,8 @@ std::uint64_t OffsetOf(const Plain& plain, std::uint64_t block) {
   return block * plain.block_bytes % plain.file.bytes;
 }
 
-/// Whether the block counts: one that was moved in part, or not at all for a reason that passes,
-/// was not what the disk can give. Errors: all others.
+/// Whether the block counts. A block that was moved in part, or failed for a reason that passes,
+/// does not show the disk's speed. Errors: all others.
 absl::StatusOr<bool> Counts(const Plain& plain, std::int64_t moved) {
   if (moved >= 0) return moved == static_cast<std::int64_t>(plain.block_bytes);
   const auto error = static_cast<int>(-moved);
@@ -198,7 +198,7 @@ class RingLoop final : public Loop {
     return done;
   }
 
-  /// The memory outlives what the kernel has of it.
+  /// Waits for all requests, as the kernel may still use their memory.
   void Drain(std::uint64_t in_flight) {
     io_uring_cqe* cqe = nullptr;
     for (; in_flight > 0; --in_flight) {
@@ -294,7 +294,7 @@ absl::StatusOr<double> Measure(Loop& loop, const Plain& plain, Pattern pattern, 
   const Clock::time_point start = Clock::now();
   const Goal goal{.pattern = pattern, .deadline = start + std::chrono::milliseconds(ms)};
   SLUICE_ASSIGN_OR_RETURN(const std::uint64_t blocks, loop.Run(plain, goal));
-  // To the last completion, so that every byte counted has its time counted.
+  // The time ends with the last completion, so that it covers every byte counted.
   const std::chrono::duration<double> elapsed = Clock::now() - start;
   return static_cast<double>(blocks * plain.block_bytes) / elapsed.count();
 }

@@ -36,7 +36,7 @@ struct DiskRates {
   /// Reads and writes in turn, both counted.
   double mixed = 0;
   std::string engine;         ///< "io_uring" or "threads"
-  std::string engine_reason;  ///< why not io_uring; empty when it is
+  std::string engine_reason;  ///< reason against io_uring; empty if it is used
   bool direct = false;        ///< false: the page cache was measured, not the disk
   std::string direct_reason;
 };

@@ -15,7 +15,7 @@ struct DriveSetOptions {
   /// Options of each drive; its `directory` is replaced, and its `slots` are those of all drives
   /// together.
   PageStoreOptions store;
-  std::vector<std::string> directories;  ///< at least two
+  std::vector<std::string> directories;  ///< two directories or more
   /// Rate of each drive, in bytes per second. A drive has places in proportion to it, but at least
   /// a tenth of an even share. Empty: CreateDriveSet measures the rates, and AssembleDriveSet
   /// divides evenly.

@@ -21,7 +21,7 @@ bool ReadSpeaksAgainstDrive(const absl::Status& status) {
   return (absl::IsDataLoss(status) && !IsWithoutIo(status)) || IsDriveFault(status);
 }
 
-/// Whether another drive may take what one refused with this.
+/// Whether another drive may take a page that one refused with this status.
 bool OthersMayTake(const absl::Status& status) {
   return WriteSpeaksAgainstDrive(status) || absl::IsUnavailable(status) ||
          absl::IsResourceExhausted(status);
@@ -81,7 +81,7 @@ bool DrivePlaces::Take(WriteAttempt* attempt, Clock::time_point now) {
   return true;
 }
 
-/// The drive whose turn it is among those that may take a page; none when there is none.
+/// Next drive in turn among those that may take a page; none if no drive may.
 std::optional<std::uint32_t> DrivePlaces::ChooseDrive(const std::vector<bool>& refused) const {
   std::optional<std::uint32_t> chosen;
   for (std::uint32_t i = 0; i < drives_.size(); ++i) {

@@ -15,8 +15,8 @@ namespace sluice::io {
 /// A drive that has failed, and why it counts as failed.
 struct FencedDrive {
   std::string directory;
-  /// Slots with pages on this drive, writes in flight included: these stay there only where no
-  /// other drive has room.
+  /// Slots with pages on this drive, writes in flight included. A write in flight stays there only
+  /// if no other drive has room.
   std::vector<SlotIndex> slots;
   absl::Status cause;
 };
@@ -32,17 +32,17 @@ struct DrivePlacesOptions {
   SlotIndex slots = 0;                   ///< slots of all drives together
   std::vector<std::string> directories;  ///< one per drive
   std::vector<SlotIndex> places;         ///< pages that each drive holds
-  /// Writes in a row that fail, or reads in a row that lose a page or find the drive gone (each of
-  /// another slot than the one before), after which a drive is fenced.
+  /// Errors in a row after which a drive is fenced: writes that fail, or reads that lose a page or
+  /// find the drive gone. Each read is of another slot than the one before.
   int errors_to_fence = 3;
 };
 
-/// What a drive set knows: which drive has the page of each slot, how much room each drive has, and
-/// which drives have failed. It starts no I/O and asks no clock: it is told. Which place of its
-/// files a drive takes is the drive's own affair (SlotTable).
+/// Knowledge of a drive set: the drive of each slot's page, the room of each drive, and the drives
+/// that have failed. It starts no I/O, and its callers give it the time. The place of a page in a
+/// drive's files is the drive's own affair (SlotTable).
 ///
-/// A slot has users, the operations on their way; its drive has the room again after the last of
-/// them, unless the page was lost there: then the drive has one place less.
+/// A slot has users, the operations in flight. Its drive has the room again after the last of them.
+/// If the page was lost there, the drive has one place less instead.
 /// Threads: externally synchronised.
 class DrivePlaces {
  public:
@@ -70,16 +70,16 @@ class DrivePlaces {
                                      const absl::Status& status,
                                      Clock::time_point now);
 
-  /// The slot has no page, and no drive after its last user.
+  /// Forgets the slot's page at once, and its drive after the last user.
   void Forget(SlotIndex slot);
-  /// Somebody waits for the page that is being written, wherever it goes; nothing if none is.
+  /// Hastens the page that is being written, wherever it goes. Does nothing if there is none.
   void Hasten(SlotIndex slot);
 
   // The drive of the slot's page. None if the slot is forgotten.
   /// Acknowledged or on its way there.
   std::optional<std::uint32_t> FindDrive(SlotIndex slot) const;
   std::optional<std::uint32_t> FindAcknowledged(SlotIndex slot) const;
-  /// On its way there, and waited for.
+  /// Drive to which a hastened write of the slot is on its way; none: there is no such write.
   std::optional<std::uint32_t> FindHastened(SlotIndex slot) const;
 
   bool fenced(std::uint32_t drive) const { return drives_[drive].fenced; }
@@ -91,14 +91,14 @@ class DrivePlaces {
     std::uint32_t users = 0;
     bool taken = false;
     bool forgotten = false;
-    bool holds = false;  ///< its page was acknowledged
+    bool holds = false;  ///< true once the slot's page was acknowledged
     bool hastened = false;
-    bool lost = false;  ///< its page was lost by the medium
+    bool lost = false;  ///< true if the medium lost the slot's page
 
     bool on_its_way() const { return taken && !holds && !forgotten; }
   };
   struct Drive {
-    SlotIndex room = 0;     ///< pages that it would take
+    SlotIndex room = 0;     ///< pages that the drive would take
     SlotIndex retired = 0;  ///< places that lost a page
     bool fenced = false;
     // Two counters: a drive may take pages and give none back.
@@ -117,7 +117,7 @@ class DrivePlaces {
   void RemoveUser(SlotIndex slot);
   void GiveBack(SlotIndex slot);
 
-  // True for the outcome, if any, that fences the drive.
+  // Counts the outcome of a write or read. Returns whether it fences the drive.
   bool CountWrite(std::uint32_t drive, const absl::Status& status);
   bool CountRead(std::uint32_t drive, SlotIndex slot, const absl::Status& status);
   bool CountError(std::uint32_t drive, int* errors);

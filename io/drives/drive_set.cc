@@ -92,7 +92,7 @@ class DriveSet final : public PageStore {
   mutable base::Mutex mutex_;
   DrivePlaces places_ ABSL_GUARDED_BY(mutex_);
   base::CondVar started_;
-  /// Writes whose call has not got to its end: they may be done, and all they are part of gone.
+  /// Writes whose call has not ended. Such a write may be done, and its buffers gone.
   std::uint32_t starting_ ABSL_GUARDED_BY(mutex_) = 0;
   const std::vector<std::unique_ptr<PageStore>> stores_;
 };
@@ -225,7 +225,8 @@ void DriveSet::Hasten(SlotIndex slot) {
   HastenOnItsWay(slot);
 }
 
-/// The set is there as long as the write is on its way, which it is until somebody has the lock.
+/// The set lives as long as the write is in flight, and the write cannot end before the lock is
+/// free.
 void DriveSet::HastenOnItsWay(SlotIndex slot) {
   const std::optional<std::uint32_t> drive = places_.FindHastened(slot);
   if (drive.has_value()) stores_[*drive]->Hasten(slot);
@@ -237,7 +238,7 @@ void DriveSet::Forget(SlotIndex slot) {
   ForgetPage(slot);
 }
 
-/// Under one lock: the drive has the room again when the set counts on it.
+/// The lock is held throughout: the drive has the room again when the set counts on it.
 void DriveSet::ForgetPage(SlotIndex slot) {
   const std::optional<std::uint32_t> drive = places_.FindDrive(slot);
   if (drive.has_value()) stores_[*drive]->Forget(slot);

@@ -36,7 +36,7 @@ absl::StatusOr<DiskRates> MeasureDrive(const PageStoreOptions& store,
   return rates;
 }
 
-/// Drives whose parts are as large as their rates, and those that have `least` instead.
+/// Division of the slots: some drives get a part by their rate, the others get `least`.
 struct Division {
   std::span<const double> rates;
   SlotIndex slots;
@@ -54,8 +54,8 @@ struct Division {
   }
 };
 
-/// Raises those whose parts would be too small; true when there was one, as the others have less
-/// then.
+/// Raises drives whose parts would be too small. Returns whether there was one, since the others
+/// have less then.
 bool RaiseOnce(Division* division) {
   const double slots_per_rate = division->ToDivide() / division->RateOfTheOthers();
   bool any = false;
@@ -66,7 +66,7 @@ bool RaiseOnce(Division* division) {
   return any;
 }
 
-/// What is rounded off of one is the next one's.
+/// Rounds the shares. The next drive gets the part that is rounded off.
 std::vector<SlotIndex> Round(const Division& division) {
   std::vector<SlotIndex> shares;
   const double slots_per_rate = division.ToDivide() / division.RateOfTheOthers();

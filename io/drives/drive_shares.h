@@ -13,9 +13,8 @@
 
 namespace sluice::io {
 
-/// What each of several drives gets: slots in proportion to the rates measured at the start, and
-/// writes in turn by the rates that the drives show.
-/// Threads: externally synchronised.
+/// Shares of several drives: slots in proportion to the rates measured at the start, and writes in
+/// turn by the rates that the drives show. Threads: externally synchronised.
 class DriveShares {
  public:
   using Clock = RateMeter::Clock;
@@ -39,10 +38,10 @@ class DriveShares {
   void Begin(std::uint32_t drive, Clock::time_point now) { drives_[drive].meter.Begin(now); }
   void End(std::uint32_t drive, bool moved, Clock::time_point now);
 
-  /// Where the drive stands in a fair queue: the first of those that may be written is the next.
+  /// Place of the drive in a fair queue. The next drive is the first that may be written.
   double turn(std::uint32_t drive) const { return drives_[drive].turn; }
-  /// The drive is written: its turn comes again after page_bytes / rate. The others are not before
-  /// it then, so that a drive that was idle does not catch up.
+  /// Notes a write to the drive: its turn comes again after page_bytes / rate. No other drive comes
+  /// before it then, so that an idle drive does not catch up.
   void TakeTurn(std::uint32_t drive, Clock::time_point now);
 
   /// Bytes per second; 0 while unknown.

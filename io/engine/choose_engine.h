@@ -11,7 +11,7 @@ namespace sluice::io {
 
 struct ChosenEngine {
   std::unique_ptr<IoEngine> engine;
-  std::string reason;  ///< why not io_uring; empty when it is
+  std::string reason;  ///< reason against io_uring; empty if it is used
 };
 
 /// The engine that `io_uring` asks for and the kernel grants. Errors: FailedPrecondition (io_uring

@@ -26,7 +26,7 @@ struct IoFile {
   int fd = -1;
   std::uint64_t bytes = 0;
   std::uint32_t alignment = kIoAlignment;  ///< alignment of offset, length and memory
-  /// True without O_DIRECT: bytes pass through the page cache.
+  /// Whether bytes pass through the page cache, without O_DIRECT.
   bool buffered = false;
 };
 
@@ -83,13 +83,13 @@ class IoRequest {
   IoRequest* next_ = nullptr;
   std::optional<std::chrono::steady_clock::time_point> queued_at_;  ///< time of the first queueing
   bool hastened_ = false;  ///< stays so when it is tried again
-  bool alone_ = false;     ///< not to be merged with others: a merged attempt of it failed
+  bool alone_ = false;     ///< true after a merged attempt failed: never merged again
 };
 
 /// Outcome of RegisterMemory.
 struct RegisteredMemory {
   std::uint64_t bytes = 0;  ///< bytes registered with the ring
-  std::string reason;       ///< why not all; empty when all are
+  std::string reason;       ///< reason why not all bytes are registered; empty if all are
 };
 
 /// Performs requests. An engine makes one attempt and reports the answer of the kernel. Transfer
@@ -107,9 +107,8 @@ class IoEngine {
   /// Errors: InvalidArgument (nothing queued, Complete is not called).
   absl::Status Submit(IoRequest* request);
 
-  /// Waiting writes that begin in this range of the file, or whose command says so, go before
-  /// everything else: somebody waits for them. Requests that the kernel already has stay as they
-  /// are.
+  /// Moves waiting writes before all other requests, if they begin in this range of the file or
+  /// their command says so. Requests that the kernel already has stay as they are.
   virtual void Hasten(const IoFile& file, std::uint64_t offset, std::uint64_t bytes) = 0;
 
   /// Pins memory that requests will name again and again, once in place of at every request, where
@@ -131,7 +130,7 @@ class IoEngine {
   virtual void SubmitChecked(IoRequest* request) = 0;
 };
 
-/// Flags of sync_file_range: wait for what is on its way, send the rest, wait for that.
+/// Flags of sync_file_range: wait for writeback in flight, start that of the rest, wait for it.
 inline constexpr unsigned kWriteBackFlags = 7;
 
 struct IoEngineOptions {

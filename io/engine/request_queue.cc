@@ -38,7 +38,8 @@ RequestQueue::List& RequestQueue::ListFor(const IoRequest& request) {
   const IoDirection direction = request.command.direction;
   if (direction == IoDirection::kRead) return reads_;
   if (request.hastened_) return hastened_;
-  // What is dropped for a reader, whom nobody hastens: the read is done when it is.
+  // A drop of cached pages for a read counts as a read, unless it is hastened. The read ends after
+  // it.
   const bool of_a_read = direction == IoDirection::kDropCache && !request.command.hastened;
   return of_a_read ? reads_ : writes_;
 }
@@ -105,7 +106,8 @@ void RequestQueue::PushBack(List& list, IoRequest* request) {
   list.tail = request;
 }
 
-/// Behind those that are as old. Almost always the last: only what is tried again is older.
+/// Inserts the request behind those that are as old. It is almost always the last: only retried
+/// requests are older.
 void RequestQueue::PushByAge(List& list, IoRequest* request) {
   if (list.tail == nullptr || list.tail->queued_at_ <= request->queued_at_) {
     return PushBack(list, request);

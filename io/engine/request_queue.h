@@ -31,8 +31,8 @@ class RequestQueue {
   /// Takes what Pop would, if it continues `before`: same direction, same file, at its end, and
   /// both may be merged. Returns null otherwise.
   IoRequest* PopAdjacent(const IoRequest& before, Clock::time_point now);
-  /// Waiting writes that begin in the range of the file overtake everything else, and those whose
-  /// command has come to be hastened.
+  /// Moves waiting writes before all other requests, if they begin in the range of the file or
+  /// their command has been hastened.
   void Hasten(const IoFile& file, std::uint64_t offset, std::uint64_t bytes);
   bool empty() const {
     return reads_.head == nullptr && writes_.head == nullptr && hastened_.head == nullptr;
@@ -59,7 +59,7 @@ class RequestQueue {
   List hastened_;
   int reads_in_a_row_ = 0;
   int writes_in_a_row_ = 0;
-  int hastened_in_a_row_ = 0;  ///< among the writes
+  int hastened_in_a_row_ = 0;  ///< hastened writes in a row, among the writes
 };
 
 }  // namespace sluice::io

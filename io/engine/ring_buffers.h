@@ -43,7 +43,7 @@ class RingBuffers {
   RegisteredMemory Add(std::span<std::byte> memory);
   /// Removes the pieces that begin in `memory`. Requests in flight keep theirs until they are done.
   void Remove(std::span<std::byte> memory);
-  /// The number under which all of these bytes are known.
+  /// Number of the registered buffer that holds all of these bytes; none if there is none.
   std::optional<unsigned> Find(const std::byte* data, std::size_t bytes) const;
 
  private:

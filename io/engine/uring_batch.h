@@ -17,7 +17,7 @@ class UringBatch {
   using TryAloneFn = absl::FunctionRef<void(IoRequest*)>;
 
   void Take(IoRequest* request);
-  /// True if one more request of the size of the last makes no more than `bytes_max`.
+  /// Whether one more request of the last one's size makes no more than `bytes_max`.
   bool MayTakeMore(std::uint64_t bytes_max) const;
   const IoRequest& last() const { return *requests_.back(); }
   const IoCommand& first_command() const { return requests_.front()->command; }

@@ -22,15 +22,15 @@ namespace {
 constexpr int kRefusalsMax = 100;
 constexpr auto kRefusalPause = std::chrono::milliseconds(1);
 
-/// Requests that the kernel gets together it merges where they are adjacent, even those of a few
-/// MiB: the disk then has one where it could work on several. As large as this they go one by one.
+/// Size from which requests are submitted one by one. The kernel would merge adjacent ones that it
+/// gets together, even of a few MiB, and the disk could not work on several.
 constexpr std::uint64_t kAloneBytes = std::uint64_t{512} << 10;
 
 std::uint32_t RingEntries(std::uint32_t queue_depth) { return queue_depth + 1; }
 
 }  // namespace
 
-/// How the thread tells Start whether it has a ring.
+/// Message of the thread to Start: whether it has a ring.
 class RingStart {
  public:
   std::promise<absl::Status> status;
@@ -91,7 +91,7 @@ void UringEngine::SetUpNumbers() {
   numbers_.buffers = &*buffers_;
 }
 
-/// The ring belongs to its thread: what changes it is done there.
+/// Runs `call` on the ring's thread, which alone may change the ring.
 void UringEngine::CallOnThread(absl::AnyInvocable<void()> call) {
   auto done = std::make_shared<std::promise<void>>();
   std::future<void> finished = done->get_future();
@@ -129,9 +129,9 @@ void UringEngine::UnregisterMemory(std::span<std::byte> memory) {
 void UringEngine::SubmitChecked(IoRequest* request) {
   base::MutexLock lock(mutex_);
   queue_.Push(request, RequestQueue::Clock::now());
-  // From a completion: the thread looks at the queue before it sleeps.
+  // The thread itself, in a completion, looks at the queue before it sleeps.
   if (std::this_thread::get_id() == thread_.get_id()) return;
-  // Under the lock: once it is free the request may complete and this engine be destroyed.
+  // The lock is still held. Once it is free the request may complete and this engine be destroyed.
   if (std::exchange(may_sleep_, false)) Wake();
 }
 
@@ -146,12 +146,12 @@ void UringEngine::Wake() {
 }
 
 void UringEngine::FillRing() {
-  // What is prepared may name memory by a number that a call changes.
+  // Prepared requests may name memory by a number that a call changes. So calls wait for them.
   if (unsubmitted_.empty()) RunCalls();
   if (!wake_armed_) ArmWake();
   for (UringBatch* batch : TakeWaiting()) {
     Prepare(batch);
-    // Not while the kernel refuses: each try is followed by a pause.
+    // No submission here while the kernel refuses: a pause follows each try.
     if (batch->bytes() >= kAloneBytes && refusals_in_a_row_ == 0) Submit(0);
   }
 }
@@ -174,11 +174,11 @@ std::vector<UringBatch*>& UringEngine::TakeWaiting() {
   return taken_;
 }
 
-/// False when something waits that the ring has room for, or a call.
+/// Whether the thread may sleep: there is no call, and no request that the ring has room for.
 bool UringEngine::MaySleep() {
   base::MutexLock lock(mutex_);
   if (!calls_.empty() || (!queue_.empty() && in_flight_ < options_.queue_depth)) return false;
-  // With requests left over, a completion wakes the thread.
+  // A completion wakes the thread if requests are left over.
   may_sleep_ = queue_.empty();
   return true;
 }
@@ -218,7 +218,7 @@ void UringEngine::Submit(unsigned completions_wanted) {
 }
 
 void UringEngine::SubmitRefused(int error_number) {
-  // What is in flight may hold the memory that the kernel lacks: let it finish.
+  // Requests in flight may hold the memory that the kernel lacks, so they must finish first.
   io_uring_get_events(&ring_);
   std::this_thread::sleep_for(kRefusalPause);
   if (++refusals_in_a_row_ >= kRefusalsMax) FailUnsubmitted(error_number);
@@ -226,7 +226,7 @@ void UringEngine::SubmitRefused(int error_number) {
 
 void UringEngine::FailUnsubmitted(int error_number) {
   // The kernel reads the submission queue only inside io_uring_enter, which this thread alone
-  // calls: what it has not taken can be taken back by moving the tail.
+  // calls. So a move of the tail takes back the entries that it has not taken.
   const unsigned head = *ring_.sq.khead;
   ring_.sq.sqe_head = head;
   ring_.sq.sqe_tail = head;
@@ -264,7 +264,8 @@ void UringEngine::TakeCompletion(const io_uring_cqe& cqe) {
   if (batch != nullptr) return NoteCompleted(batch, cqe.res);
   SLUICE_CHECK(cqe.res == static_cast<int>(sizeof(wake_count_)) || cqe.res < 0,
                "the wake read of a ring yields the count");
-  // Armed again; what the kernel lacks (ENOMEM) it may have a moment later.
+  // The wake read is armed again. Memory that the kernel lacked (ENOMEM) may be there a moment
+  // later.
   if (cqe.res < 0) std::this_thread::sleep_for(kRefusalPause);
   wake_armed_ = false;
 }

@@ -15,8 +15,8 @@ namespace {
 
 constexpr unsigned kOwnThread = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN;
 
-/// What the ring is asked for, most first: kernels before 6.1 lack kOwnThread, those before 5.10
-/// the rest.
+/// Features asked for, most first. Kernels before 6.1 lack kOwnThread, those before 5.10 the
+/// others.
 struct RingKind {
   unsigned flags;
   const char* features;
@@ -42,8 +42,8 @@ int InitRing(std::uint32_t entries, unsigned flags, io_uring* ring) {
   return io_uring_queue_init_params(entries, ring, &parameters);
 }
 
-/// 0 or an errno. Debian 12's liburing.so declares functions for what is registered here, but does
-/// not export them.
+/// Registers with the system call. Returns 0 or an errno. Debian 12's liburing.so declares
+/// functions for these, but does not export them.
 int Register(const io_uring* ring, unsigned what, const void* argument, unsigned count) {
   const long error = syscall(__NR_io_uring_register, ring->ring_fd, what, argument, count);
   return error < 0 ? errno : 0;
@@ -74,7 +74,7 @@ io_uring_restriction AllowRegister(unsigned what) {
   return rule;
 }
 
-/// From then on the ring does nothing but kOperations, whoever gets hold of it.
+/// Restricts the ring to kOperations from now on, whoever gets hold of it.
 bool Restrict(io_uring* ring) {
   std::vector<io_uring_restriction> rules;
   for (const unsigned operation : kOperations) {
@@ -121,7 +121,7 @@ absl::StatusOr<RingInfo> SetUp(const RingOptions& options, const RingKind& kind,
 }
 
 absl::Status Refused(int error_number) {
-  // With the code of the error, and more words than it has.
+  // The status has the code of the error, and a longer message.
   return absl::Status(base::StatusFromErrno(error_number, "").code(),
                       base::ToAbsl("io_uring_queue_init: " + DescribeLockingError(error_number)));
 }

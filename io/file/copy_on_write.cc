@@ -73,7 +73,7 @@ NocowAnswers AskForNocow(int fd) {
   long flags = 0;
   answers.get_error = GetFlags(fd, &flags);
   if (answers.get_error != 0) return answers;
-  if ((flags & FS_NOCOW_FL) == 0) {  // not what the directory or the mount has given it
+  if ((flags & FS_NOCOW_FL) == 0) {  // no call if the directory or the mount gave the flag
     answers.set_error = SetNocow(fd, flags);
     answers.get_error = GetFlags(fd, &flags);
   }

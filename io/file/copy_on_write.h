@@ -22,7 +22,7 @@ using AskNocow = std::function<NocowAnswers(int fd)>;
 /// file with bytes, f2fs on any. Compression is turned off, as the two exclude each other.
 NocowAnswers AskForNocow(int fd);
 
-/// The same without setting the flag.
+/// Reads the answers without setting the flag.
 NocowAnswers ReadNocow(int fd);
 
 /// The reason why the file's pages are copied on write; empty where they are overwritten in place.

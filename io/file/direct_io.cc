@@ -25,7 +25,7 @@ std::string DescribeErrno(std::string_view call, int error_number = errno) {
   return fmt::format("{}: {}", call, base::ErrnoName(error_number));
 }
 
-// These accept the flag and ignore it: their pages are the page cache itself.
+// Memory file systems accept the flag and ignore it: their pages are the page cache itself.
 bool IsMemoryFileSystem(int fd) {
   struct statfs info {};
   if (fstatfs(fd, &info) != 0) return false;
@@ -37,7 +37,7 @@ int AskKernel(int fd, struct statx* info) {
 }
 
 std::string CheckAlignment(const struct statx& info) {
-  // Before Linux 6.1, and on file systems that do not tell, the probe read has to do.
+  // The probe read decides before Linux 6.1, and on file systems that do not tell.
   if ((info.stx_mask & STATX_DIOALIGN) == 0) return {};
   if (info.stx_dio_mem_align == 0 || info.stx_dio_offset_align == 0)
     return "the file system has none for this file";
@@ -66,7 +66,7 @@ class MappedBlock {
   void Fill() const {
     if (memory_ != MAP_FAILED) madvise(memory_, kIoAlignment, MADV_POPULATE_READ);
   }
-  /// False where the kernel does not tell.
+  /// Whether the block is in the page cache; false if the kernel does not tell.
   bool IsCached(const AskCache& ask) const {
     if (memory_ == MAP_FAILED) return false;
     unsigned char resident = 0;
@@ -113,7 +113,7 @@ std::string ProbeWrite(int fd, const MappedBlock& block, const AskCache& ask) {
 std::string ProbeWholly(int fd, const struct statx& info, const AskCache& ask) {
   const MappedBlock block(fd);
   std::string reason = ProbeRead(fd, block, kBlock, ask);
-  // With DAX a mapped page is the medium itself, and so always resident.
+  // A mapped page of a DAX file is the medium itself, and so always resident.
   const bool dax = (info.stx_attributes & STATX_ATTR_DAX) != 0;
   return reason.empty() && !dax ? ProbeWrite(fd, block, ask) : reason;
 }

@@ -17,12 +17,13 @@ using AskCache = std::function<int(void* page, unsigned char* resident)>;
 /// Makes reads of a buffered file bring no more into the page cache than they are asked for.
 void TurnOffReadAhead(int fd);
 
-/// Turns O_DIRECT on for an open, preallocated file of at least kIoAlignment bytes whose content
-/// does not matter. Writes and reads its first block to see that offsets, lengths and memory
-/// aligned to kIoAlignment work, and that no byte passes through the page cache. (btrfs accepts the
-/// flag and goes through the cache where it keeps checksums or several copies.) Returns the reason
-/// why not, and the file is buffered then: one mode per file, never both. Empty: the file is
-/// O_DIRECT.
+/// Turns O_DIRECT on for an open, preallocated file of at least kIoAlignment bytes, of any content.
+/// Writes and reads its first block, to see two things:
+/// - offsets, lengths and memory aligned to kIoAlignment work
+/// - no byte passes through the page cache (btrfs accepts the flag and goes through the cache if it
+///   keeps checksums or several copies).
+/// Returns the reason why not, and the file is buffered then: one mode per file, never both. Empty:
+/// the file is O_DIRECT.
 std::string TurnOnDirect(int fd, const AskAlignment& ask, const AskCache& ask_cache = {});
 
 /// Does the same for reads of a file that is not written. Reads its last block alone, after advice

@@ -29,7 +29,8 @@ std::vector<std::uint64_t> MakeNoise() {
   return words;
 }
 
-/// A number in each block, so that no two are equal: some file systems store those once.
+/// Writes a number into each block, so that no two are equal. Some file systems store equal blocks
+/// once.
 void NumberBlocks(std::uint64_t offset, std::vector<std::uint64_t>& words) {
   constexpr std::size_t kWords = kFillBlock / sizeof(std::uint64_t);
   for (std::size_t i = 0; i < words.size(); i += kWords) {

@@ -37,9 +37,9 @@ class FileScanner {
 
   /// "io_uring" or "threads".
   std::string engine() const { return std::string(engine_->name()); }
-  /// Why not io_uring; empty when it is.
+  /// Reason against io_uring; empty if it is used.
   const std::string& engine_reason() const { return engine_reason_; }
-  /// Why the last file went through the page cache; empty when it did not.
+  /// Reason why the last file went through the page cache; empty if it did not.
   const std::string& direct_reason() const { return direct_reason_; }
 
  private:

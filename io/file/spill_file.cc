@@ -77,7 +77,7 @@ absl::Status CheckNameless(int fd,
 }
 
 /// NFS and FUSE keep an open file that was removed under a name of their own (".nfs*",
-/// ".fuse_hidden*"), and remove that one when the file is closed. NFS counts it in st_nlink.
+/// ".fuse_hidden*"). They remove it when the file is closed. NFS counts the name in st_nlink.
 absl::StatusOr<FileDescriptor> OpenNamed(const SpillDirectory& directory,
                                          const SpillFileOptions& options) {
   SLUICE_ASSIGN_OR_RETURN(const std::string name, RandomName());
@@ -139,13 +139,13 @@ int Allocate(int fd, const SpillFileOptions& options) {
   return fallocate(fd, 0, 0, static_cast<off_t>(options.bytes)) == 0 ? 0 : errno;
 }
 
-/// The file system, the kernel (gVisor) or a seccomp profile does not know fallocate(2). That of
-/// glibc's posix_fallocate is no help: it reads and writes each block.
+/// The file system, the kernel (gVisor) or a seccomp profile does not know fallocate(2). The
+/// emulation of glibc's posix_fallocate is no help: it reads and writes each block.
 bool LacksFallocate(int error_number) {
   return error_number == EOPNOTSUPP || error_number == ENOSYS;
 }
 
-/// Bytes short of those that the file and later ones need. A file system that tells no size (some
+/// Whether bytes are missing for this file and later ones. A file system that tells no size (some
 /// of FUSE) has to be tried.
 bool IsTooFull(const SpillDirectory& directory, const SpillFileOptions& options) {
   struct statvfs info {};
@@ -198,7 +198,7 @@ absl::StatusOr<std::string> Reserve(int fd,
     error = FillInstead(fd, reason, directory, options);
   }
   if (error == 0) return reason;
-  // A fallocate that fails may keep what it got (ext4 does), as does a write; and a child that was
+  // A fallocate or write that fails may keep the space that it got (ext4 does). A child that was
   // forked meanwhile may keep the file.
   const bool given_back = ftruncate(fd, 0) == 0;
   absl::Status status = DescribeReserveFailure(directory, options.bytes, error);

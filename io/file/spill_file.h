@@ -28,7 +28,7 @@ struct SpillFileOptions {
   OnFill on_fill;
   /// Question after each piece of that; true: Create gives Cancelled. Null: never asked.
   std::function<bool()> stop_fill;
-  /// True: makes a random name and removes it at once, as on a file system without O_TMPFILE.
+  /// Whether to make a random name and remove it at once, as on a file system without O_TMPFILE.
   bool disable_tmpfile = false;
   /// A function that tests put in place of fallocate(2) with mode 0; returns 0 or an errno.
   std::function<int(int fd, std::uint64_t bytes)> allocate;
@@ -63,7 +63,7 @@ class SpillFile {
 
   const IoFile& file() const { return file_; }
   bool direct() const { return reasons_.direct.empty(); }
-  /// Why not O_DIRECT; empty when it is.
+  /// Reason against O_DIRECT; empty if it is used.
   const std::string& direct_reason() const { return reasons_.direct; }
   /// The reason why pages are copied on write; empty when they are overwritten in place.
   const std::string& nocow_reason() const { return reasons_.nocow; }

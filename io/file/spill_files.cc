@@ -14,7 +14,8 @@ namespace {
 constexpr std::uint64_t kBytesPerFile = std::uint64_t{1} << 30;
 constexpr std::uint64_t kFilesUsual = 4;
 
-/// Makes the progress of a file, before which `made` bytes were made, that of all.
+/// Receiver of a file's progress that reports the progress of all files. `made`: bytes made before
+/// this file.
 OnFill TellOfAll(const SpillFilesOptions& options, std::uint64_t made) {
   if (!options.each.on_fill) return {};
   return [tell = options.each.on_fill, made, bytes_all = options.bytes](FillProgress progress) {

@@ -19,7 +19,7 @@ struct SpillFilesOptions {
   std::uint32_t files = 0;
   /// Free space of the file system that must stay, see PageStoreOptions.
   std::uint64_t keep_free_bytes = 0;
-  SpillFileOptions each;  ///< its `bytes` and `bytes_to_come` are not used
+  SpillFileOptions each;  ///< options of each file; `bytes` and `bytes_to_come` are not used
 };
 
 /// Bytes of the largest of the files.
@@ -44,7 +44,7 @@ class SpillFiles {
   /// Lifetime: that of this object, moved or not. REQUIRES: offset < bytes.
   FileOffset At(std::uint64_t offset) const;
   const std::vector<IoFile>& files() const { return io_files_; }
-  /// Why one of them is not O_DIRECT; empty when all are.
+  /// Reason why a file is not O_DIRECT; empty if all are.
   const std::string& direct_reason() const { return direct_reason_; }
   /// The reason why pages of a file are copied on write; empty when all are overwritten in place.
   const std::string& nocow_reason() const { return nocow_reason_; }

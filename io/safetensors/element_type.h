@@ -11,9 +11,10 @@ namespace sluice::io {
 
 /// A type that the safetensors format knows.
 struct ElementType {
-  std::string_view name;       ///< name in the format: "BF16"
-  std::uint32_t bits = 0;      ///< bits of one element; less than 8 where elements are packed
-  std::optional<DType> dtype;  ///< the same type of a tensor; none: it is paged as bytes
+  std::string_view name;   ///< name in the format: "BF16"
+  std::uint32_t bits = 0;  ///< bits of one element; less than 8 where elements are packed
+  /// Type of a tensor with such elements; none: the tensor is paged as bytes.
+  std::optional<DType> dtype;
 };
 
 /// Type of the name; null for a name that the format does not know.

@@ -92,7 +92,7 @@ class HeaderEvents : public nlohmann::json_sax<HeaderJson> {
   }
 
  private:
-  /// What the next event belongs to.
+  /// Part of the header that the next event belongs to.
   enum class Scope { kOutside, kTop, kMetadata, kTensor, kNumbers };
 
   bool Enter(Scope place) {

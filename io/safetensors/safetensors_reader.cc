@@ -27,11 +27,11 @@ absl::Status NoSafetensors(const std::string& path, const std::string& why) {
 
 absl::StatusOr<std::unique_ptr<SafetensorsReader>> SafetensorsReader::Open(
     const std::string& path) {
-  // Not to wait for the other end of a pipe.
+  // O_NONBLOCK: no wait for the other end of a pipe.
   const int descriptor = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (descriptor < 0 && errno == ENOENT) return absl::NotFoundError(path + " does not exist");
   if (descriptor < 0) return base::StatusFromErrno(errno, "open " + path);
-  TurnOffReadAhead(descriptor);  // behind the header are bytes that others read directly
+  TurnOffReadAhead(descriptor);  // others read the bytes behind the header directly
   auto reader = std::unique_ptr<SafetensorsReader>(new SafetensorsReader(path, descriptor));
   SLUICE_RETURN_IF_ERROR(reader->ReadHeader());
   return reader;
@@ -41,7 +41,7 @@ SafetensorsReader::SafetensorsReader(std::string path, int descriptor)
     : path_(std::move(path)), descriptor_(descriptor) {}
 
 SafetensorsReader::~SafetensorsReader() {
-  close(descriptor_);  // only read
+  close(descriptor_);  // the file was only read, so errors do not matter
 }
 
 absl::Status SafetensorsReader::ReadHeader() {
@@ -92,7 +92,7 @@ absl::Status SafetensorsReader::CheckUnchanged() const {
   const bool same = static_cast<std::uint64_t>(info.st_size) == file_bytes_ &&
                     info.st_mtim.tv_sec == changed_.tv_sec &&
                     info.st_mtim.tv_nsec == changed_.tv_nsec;
-  // A file that took its name meanwhile is another one to all who open it by its path.
+  // A new file under the same name is another one to all who open it by path.
   struct stat named {};
   const bool is_named = stat(path_.c_str(), &named) == 0 && named.st_ino == info.st_ino &&
                         named.st_dev == info.st_dev;

@@ -87,7 +87,7 @@ class IndexEvents : public nlohmann::json_sax<IndexJson> {
     return true;
   }
 
-  /// Only texts are files; what is beside the map does not matter.
+  /// Refuses a value that is no text in place of a file name. Values beside the map do not matter.
   bool Value(std::string_view what) {
     if (depth_ == 0) return Fail(fmt::format("it must not be {}", what));
     if (InMap()) return Fail(fmt::format("the file of tensor {} is {}", ShownName(name_), what));

@@ -4,9 +4,9 @@
 
 namespace sluice::io {
 
-// A DataLoss is a fault of the medium when a slot does not give back what was written into it,
-// however often it is asked: the slot is better not used again. Other pages asked for and files cut
-// short lose a page as well, but another may go there.
+// A DataLoss is a fault of the medium if a slot never gives back the bytes written into it. Such a
+// slot is better not used again. A wrong page or a file cut short is a DataLoss, too, but its slot
+// may be used again.
 
 /// Whether it is an answer of the medium itself: EIO, ENODATA, EILSEQ.
 bool IsMediumErrno(int error_number);
@@ -30,7 +30,7 @@ bool IsWithoutIo(const absl::Status& status);
 absl::Status MarkDriveFault(absl::Status status);
 bool IsDriveFault(const absl::Status& status);
 
-/// Takes off each mark, for those above, who cannot do anything about the slot.
+/// Takes off each mark, for callers that know no slots.
 void Unmark(absl::Status* status);
 
 }  // namespace sluice::io

@@ -16,7 +16,7 @@ namespace {
 
 absl::StatusCode CodeOf(IoDirection direction, int error_number) {
   if (IsMediumErrno(error_number)) {
-    // Of a read: the medium does not give the bytes back, however often it is asked.
+    // A read ends like this if the medium does not give the bytes back after all attempts.
     return direction == IoDirection::kRead ? absl::StatusCode::kDataLoss
                                            : absl::StatusCode::kInternal;
   }
@@ -35,8 +35,8 @@ absl::StatusCode CodeOf(IoDirection direction, int error_number) {
   }
 }
 
-/// The page cache keeps pieces of up to this size, and drops none in part: those that stick out of
-/// a page on either side are dropped with it.
+/// Largest piece of the page cache, which drops none in part. Pieces that stick out of a page on
+/// either side are dropped with it.
 constexpr std::uint64_t kCachePieceBytesMax = std::uint64_t{4} << 20;
 
 std::string Describe(const PageAddress& address, std::string_view what) {
@@ -127,12 +127,13 @@ class WriteOperation final : public PageOperation, private WriteBackLine::Waiter
                  DoneFn done)
       : PageOperation(context, address, std::move(done)), data_(data) {}
 
-  /// The disk writes while a worker hashes; whoever is last ends the operation.
+  /// Starts the disk's write and a worker's hash beside each other. The later one ends the
+  /// operation.
   static void Start(WriteOperation* operation) {
     StoreContext& context = operation->context_;
     if (operation->buffered()) operation->write_backs().Begin(operation);
     operation->Move(IoDirection::kWrite);
-    // Still there: the hash is missing.
+    // The operation is still there, as the hash is missing.
     RunOnWorker(context, [operation] { operation->Hash(); });
   }
 
@@ -142,7 +143,7 @@ class WriteOperation final : public PageOperation, private WriteBackLine::Waiter
     EndPart(ThreadRole::kWorker);
   }
 
-  // The engine only reads what it writes.
+  // The engine only reads the memory of a write.
   std::byte* memory() const { return const_cast<std::byte*>(data_.data()); }
 
   void Move(IoDirection step) {
@@ -150,8 +151,8 @@ class WriteOperation final : public PageOperation, private WriteBackLine::Waiter
     TransferPage(step, memory());
   }
 
-  /// In a buffered file a page is written when the medium has it, and then leaves the page cache:
-  /// an error of the medium is heard here, and the cache holds no more than what is in flight.
+  /// A page in a buffered file is written to the medium, and then leaves the page cache. So errors
+  /// of the medium are heard here, and the cache holds no more than I/O in flight.
   void OnTransferred(const TransferResult& result) override {
     if (step_ == IoDirection::kDropCache) return EndPart(ThreadRole::kIoThread);
     result_ = result;
@@ -223,7 +224,7 @@ class ReadOperation final : public PageOperation {
 
  private:
   void OnTransferred(const TransferResult& result) override {
-    // What stays in the page cache costs memory, not bytes.
+    // A page that stays in the page cache costs memory, not bytes.
     if (step_ == IoDirection::kDropCache) return VerifyOnWorker();
     switch (result.kind) {
       case TransferResult::Kind::kDone:
@@ -245,7 +246,7 @@ class ReadOperation final : public PageOperation {
     const std::uint64_t found = PageChecksum(address_.identity, data_);
     if (found == checksum_) return End(absl::OkStatus(), ThreadRole::kWorker);
     context_.counters.checksum_failures.fetch_add(1, std::memory_order_relaxed);
-    // Once more: memory or a bus may have failed on the way, not the medium.
+    // A second read: memory or a bus may have failed on the way, not the medium.
     if (!std::exchange(read_again_, true)) return Submit();
     End(MarkMediumFault(
             Lost(fmt::format("checksum {:016x} instead of {:016x}, read twice", found, checksum_))),

@@ -64,7 +64,7 @@ class FilePageStore final : public PageStore {
   const std::unique_ptr<base::Timer> timer_;
   StoreContext context_;
   mutable base::Mutex registered_mutex_;
-  /// What became of each range that is registered, by its address.
+  /// Outcome of each registration, by the address of its range.
   std::map<const std::byte*, RegisteredMemory> registered_ ABSL_GUARDED_BY(registered_mutex_);
 };
 
@@ -121,7 +121,7 @@ bool FilePageStore::OfThisProcess() const { return owner_.IsThis(); }
 
 void FilePageStore::Hasten(SlotIndex slot) {
   SLUICE_CHECK(slot < options_.slots, "a slot that is hastened is one of the store's");
-  // First: what is queued from now on knows it.
+  // The flag is set first, so that requests queued from now on see it.
   const std::optional<SlotIndex> place = context_.slots.Hasten(slot);
   if (!place.has_value()) return;
   const SpillFiles::FileOffset part = files_->At(options_.page_bytes * *place);

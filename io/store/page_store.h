@@ -69,20 +69,22 @@ struct PageStoreOptions {
   base::Backoff backoff;
   /// Processors for the I/O threads; empty: those of the thread that makes the store.
   std::vector<int> cpus;
-  /// True for a drive of a set: errors keep their marks (medium_fault.h), which the set takes off.
+  /// Whether this is a drive of a set. Its errors keep their marks (medium_fault.h), which the set
+  /// takes off.
   bool marks_errors = false;
 };
 
 struct PageStoreStats {
   std::string engine;           ///< "io_uring", "threads", "memory"
-  std::string engine_reason;    ///< why not io_uring; empty when it is
+  std::string engine_reason;    ///< reason against io_uring; empty if it is used
   std::string engine_features;  ///< see IoEngine::features
   bool direct = false;
-  std::string direct_reason;    ///< why not O_DIRECT, of which drive; empty when it is
+  std::string direct_reason;    ///< reason against O_DIRECT, with its drive; empty if all use it
   bool nocow = false;           ///< true if the file system overwrites in place
-  std::string nocow_reason;     ///< why writes are copied, of which drive; empty when none are
+  std::string nocow_reason;     ///< reason why writes are copied, with the drive; empty: none are
   bool reserved_space = false;  ///< true if fallocate(2) reserved the space of all files
-  std::string reserved_space_reason;  ///< why files were written in full, of which drive; or empty
+  /// Reason why files were written in full, with the drive; or empty.
+  std::string reserved_space_reason;
   std::uint64_t reads = 0;
   std::uint64_t writes = 0;
   std::uint64_t short_io = 0;           ///< attempts that moved a part
@@ -90,9 +92,10 @@ struct PageStoreStats {
   std::uint64_t retries = 0;            ///< attempts repeated because the one before moved nothing
   std::uint64_t checksum_failures = 0;  ///< reads whose bytes did not verify, re-reads included
   std::uint64_t registered_bytes = 0;   ///< bytes of memory that the ring knows (RegisterMemory)
-  std::string registered_reason;        ///< why not all that was asked for; empty when all is
-  std::uint64_t retired = 0;            ///< places that lost a page and are used no more
-  std::vector<DriveStats> drives;       ///< at least one
+  /// Reason why not all asked for is registered; empty if all is.
+  std::string registered_reason;
+  std::uint64_t retired = 0;       ///< places that lost a page and are used no more
+  std::vector<DriveStats> drives;  ///< drives of the store, one or more
 
   /// Adds another drive and its counters; a fallback of either is one of both.
   void Add(const PageStoreStats& other);
@@ -150,8 +153,8 @@ class PageStore {
                     const PageIdentity& identity,
                     std::span<std::byte> data,
                     DoneFn done) = 0;
-  /// Tells that somebody waits for the write of this slot that is in flight. The write goes before
-  /// everything that the kernel does not have yet.
+  /// Hastens the write of this slot that is in flight, since somebody waits for it. The write goes
+  /// before all requests that the kernel does not have yet.
   virtual void Hasten(SlotIndex slot) = 0;
   /// Forgets a slot's checksum, so that its content cannot be read again. A read in flight still
   /// finishes; a write in flight leaves the slot empty. Does no I/O.

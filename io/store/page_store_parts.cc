@@ -99,7 +99,7 @@ absl::StatusOr<std::unique_ptr<PageStore>> PageStore::Create(const PageStoreOpti
   SLUICE_RETURN_IF_ERROR(CheckPageStoreOptions(options));
   SLUICE_ASSIGN_OR_RETURN(PageStoreParts parts, MakePageStoreParts(options));
   PageStoreOptions rest = options;
-  rest.opened.reset();  // its files are made
+  rest.opened.reset();  // the files are made already
   return AssemblePageStore(rest, std::move(parts), workers);
 }
 

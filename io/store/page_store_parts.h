@@ -35,11 +35,11 @@ absl::Status CheckPageStoreOptions(const PageStoreOptions& options);
 /// FailedPrecondition (io_uring required, but refused or disabled).
 absl::StatusOr<PageStoreParts> MakePageStoreParts(const PageStoreOptions& options);
 
-/// The same over files that there are already.
+/// Makes the parts over files that exist already.
 absl::StatusOr<PageStoreParts> MakePageStoreParts(const PageStoreOptions& options,
                                                   std::shared_ptr<const SpillFiles> files);
 
-/// A store over any engine: what Create calls, and how tests put faults under a store.
+/// Makes a store over any engine. Create calls it, and tests put faults under a store by it.
 /// REQUIRES: CheckPageStoreOptions(options).ok().
 std::unique_ptr<PageStore> AssemblePageStore(const PageStoreOptions& options,
                                              PageStoreParts parts,

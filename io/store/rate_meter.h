@@ -24,8 +24,8 @@ class RateMeter {
 
   /// Bytes per second, smoothed over windows of kWindow operations; 0 while unknown.
   double rate() const { return rate_; }
-  /// The same (kUnknownRate while unknown), or less if an operation of `bytes` is taking longer
-  /// than that now.
+  /// Rate at `now`: lower if an operation of `bytes` is taking longer than usual; kUnknownRate
+  /// while unknown.
   double RateAt(Clock::time_point now, std::uint64_t bytes) const;
 
  private:

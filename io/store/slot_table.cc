@@ -16,7 +16,7 @@ std::string ToString(const PageIdentity& identity) {
 
 SlotTable::SlotTable(SlotIndex slots, SlotIndex places)
     : hastened_(places), places_(slots, kNoPlace), entries_(places) {
-  // From the back: low places first, so that pages written in a row are neighbours.
+  // Low places are taken first, so that pages written in a row are neighbours.
   for (SlotIndex place = places; place-- > 0;) free_.push_back(place);
 }
 

@@ -21,7 +21,8 @@ namespace sluice::io {
 /// Threads: any.
 class SlotTable {
  public:
-  /// Slots share the places: a write fails when there are fewer of these and all hold pages.
+  /// Slots share the places. A write fails if there are fewer places than slots, and all hold
+  /// pages.
   SlotTable(SlotIndex slots, SlotIndex places);
 
   /// The place for the slot's next page; the slot holds nothing until EndWrite. Errors:
@@ -30,14 +31,15 @@ class SlotTable {
   absl::StatusOr<SlotIndex> BeginWrite(SlotIndex slot);
   /// Records the page, unless the slot was forgotten meanwhile.
   void EndWrite(SlotIndex slot, const PageIdentity& identity, std::uint64_t checksum);
-  /// The slot holds nothing, and its place refused the page: others are taken before it.
+  /// Ends a write whose place refused the page. The slot holds nothing, and other places are taken
+  /// before this one.
   void AbandonWrite(SlotIndex slot);
 
   struct StoredPage {
     SlotIndex place = 0;
     std::uint64_t checksum = 0;
   };
-  /// Where the page is, and the checksum that `identity` must have. Errors: NotFound (nothing
+  /// Place of the page, and the checksum that `identity` must have. Errors: NotFound (nothing
   /// acknowledged), DataLoss (the slot holds another page).
   absl::StatusOr<StoredPage> BeginRead(SlotIndex slot, const PageIdentity& identity);
   enum class ReadEnd : std::uint8_t { kPlaceIsGood, kPlaceLostPage };
@@ -47,10 +49,9 @@ class SlotTable {
 
   void Forget(SlotIndex slot);
 
-  /// Somebody waits for the write of the slot: the place that it goes to. None if there is no
-  /// write.
+  /// Hastens the write of the slot. Returns the place that it goes to; none if there is no write.
   std::optional<SlotIndex> Hasten(SlotIndex slot);
-  /// True if somebody waits for the write of the place, until it ends.
+  /// Whether somebody waits for the write of the place, until the write ends.
   const std::atomic<bool>& hastened(SlotIndex place) const { return hastened_[place]; }
 
   /// Number of places that lost a page and are used no more.

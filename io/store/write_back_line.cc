@@ -52,7 +52,7 @@ std::vector<WriteBackLine::Waiter*> WriteBackLine::EndTurn() {
   return ended;
 }
 
-/// Whose turn it is then: the first of those that go alone, else all that wait.
+/// Waiters of the next turn: the first of those that go alone, else all that wait.
 std::vector<WriteBackLine::Waiter*> WriteBackLine::NextTurn() {
   if (again_.empty()) {
     turn_ = std::exchange(waiting_, {});

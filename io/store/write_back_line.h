@@ -17,7 +17,7 @@ namespace sluice::io {
 class WriteBackLine {
  public:
   enum class Turn : std::uint8_t {
-    kWriteBack,   ///< have the page written back, beside others
+    kWriteBack,   ///< the page is to be written back, beside others
     kWriteAgain,  ///< write it again, then have it written back
   };
   enum class Outcome : std::uint8_t { kDone, kFailed };

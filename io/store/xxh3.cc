@@ -11,7 +11,7 @@
 namespace sluice::io {
 namespace {
 
-/// A page below this is over before what was asked for ahead has come.
+/// Size from which prefetching pays. A smaller page ends before its first prefetched bytes arrive.
 constexpr std::size_t kBytesMin = std::size_t{16} << 10;
 
 using Xxh3Fn = std::uint64_t (*)(const void* data, std::size_t bytes, std::uint64_t seed);

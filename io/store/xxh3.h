@@ -16,7 +16,7 @@ std::uint64_t Xxh3(const void* data, std::size_t bytes, std::uint64_t seed);
 /// The library's own hash.
 std::uint64_t Xxh3OfLibrary(const void* data, std::size_t bytes, std::uint64_t seed);
 #if defined(__x86_64__)
-// Asking 4 KiB ahead. REQUIRES: the processor has the instructions.
+// Hashes that prefetch 4 KiB ahead. REQUIRES: the processor has the instructions.
 std::uint64_t Xxh3Avx2(const void* data, std::size_t bytes, std::uint64_t seed);
 std::uint64_t Xxh3Avx512(const void* data, std::size_t bytes, std::uint64_t seed);
 #endif

@@ -1,5 +1,6 @@
-// For the sources that are compiled for some instruction set alone: each is the only one of its
-// set, so nothing else may come in with it that the linker could take for others, too.
+// Include of the sources that are compiled for one instruction set. Each is the only one of its
+// set. Nothing else may come in with it, or the linker could take it for the code of other sources,
+// too.
 #pragma once
 
 #define XXH_INLINE_ALL

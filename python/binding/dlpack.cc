@@ -5,7 +5,7 @@
 namespace sluice::python {
 namespace {
 
-// The C structures of DLPack, version 0.8 and earlier: what a "dltensor" capsule holds.
+// C structures of DLPack, version 0.8 and earlier: the content of a "dltensor" capsule.
 constexpr std::int32_t kCpu = 1;
 
 struct DLDevice {
@@ -32,7 +32,7 @@ struct DLManagedTensor {
   void (*deleter)(DLManagedTensor*) = nullptr;
 };
 
-/// A lent tensor with what it points to.
+/// A lent tensor with the arrays that it points to.
 struct Lent {
   Lent(std::shared_ptr<TensorState> owner, const std::vector<std::int64_t>& extents)
       : tensor(std::move(owner)), shape(extents) {

@@ -11,8 +11,8 @@
 
 namespace sluice::python {
 
-/// A "dltensor" capsule on the tensor's memory, C-contiguous. One who takes it calls the deleter,
-/// from any thread and without the GIL; else the capsule does. REQUIRES: the GIL.
+/// A "dltensor" capsule on the tensor's memory, C-contiguous. Its taker calls the deleter, from any
+/// thread and without the GIL; without a taker the capsule does. REQUIRES: the GIL.
 nanobind::capsule MakeCapsule(std::shared_ptr<TensorState> tensor,
                               std::byte* bytes,
                               const std::vector<std::int64_t>& shape,

@@ -27,8 +27,8 @@
 #include "sluice/config.h"
 #include "sluice/options.h"
 
-/// The module sluice._core: what python/src/sluice is made of. Its stub,
-/// python/src/sluice/_core.pyi, says what each function takes and gives.
+/// The module sluice._core, on which python/src/sluice is built. Its stub,
+/// python/src/sluice/_core.pyi, names the arguments and results of each function.
 
 namespace sluice::python {
 namespace {
@@ -232,7 +232,7 @@ void BindLease(nb::module_& module) {
 }  // namespace
 
 NB_MODULE(_core, module) {
-  // At the end of the interpreter PyTorch may hold storages still: no leak of ours.
+  // PyTorch may still hold storages at the end of the interpreter. These are no leaks of ours.
   nb::set_leak_warnings(false);
   module.attr("version") = SLUICE_VERSION;
   module.def("parse_bytes",

@@ -7,8 +7,8 @@
 
 namespace sluice::python {
 
-/// The enumerator with a name, of those from the first to `last`. Raises InvalidArgument, which
-/// lists the names. REQUIRES: the GIL.
+/// The enumerator with the name, among the first to `last`. Raises InvalidArgument, which lists the
+/// names. REQUIRES: the GIL.
 template <typename Enum>
 Enum Named(const std::string& name, Enum last, const std::string& what) {
   std::string allowed;

@@ -29,7 +29,7 @@ Access AccessOf(const Request& request);
 /// An op of a Python program, which ends by End or destruction. Threads: as Op.
 class PythonOp {
  public:
-  /// Without a lane the op gets the one of its thread. REQUIRES: the GIL.
+  /// `lane`: none: the lane of the thread. REQUIRES: the GIL.
   PythonOp(std::shared_ptr<Session> session, std::string name, std::optional<std::string> lane);
   ~PythonOp();
   PythonOp(const PythonOp&) = delete;

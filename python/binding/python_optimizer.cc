@@ -110,7 +110,7 @@ void PythonOptimizer::Close() {
   if (session_->in_child()) return;
   const auto close = [this] {
     const std::lock_guard lock(mutex_);
-    // Nobody else may come to wait for it.
+    // No later call may wait for the step, so Close does.
     if (overlap_ && optimizer_ != nullptr) static_cast<void>(step_.Wait());
     optimizer_.reset();
   };

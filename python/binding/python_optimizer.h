@@ -25,14 +25,15 @@ using Update = std::tuple<std::uint32_t,
                           std::uint64_t,
                           std::tuple<double, double, double, double, double>>;
 
-/// An OffloadedOptimizer of parameters in the memory of a Python program, which sees to it that
-/// they, and the gradients of a step, stay while they are used. Its session ends it first.
+/// An OffloadedOptimizer of parameters in the memory of a Python program. The program keeps the
+/// parameters, and the gradients of a step, while they are used. Its session ends the optimizer
+/// before it closes.
 /// Threads: any. No member holds the GIL while it waits, nor waits for the lock with it.
 class PythonOptimizer : public std::enable_shared_from_this<PythonOptimizer> {
  public:
   /// `norm_given`: each Start has the norm of the gradients of all ranks. `overlap`: steps go on
   /// beside the next forward, so in its order, and Close completes them.
-  /// Raises what OffloadedOptimizer::Create says. REQUIRES: the GIL.
+  /// Raises the errors of OffloadedOptimizer::Create. REQUIRES: the GIL.
   static std::shared_ptr<PythonOptimizer> Create(const std::shared_ptr<Session>& session,
                                                  const std::string& kind,
                                                  const std::string& state,
@@ -53,14 +54,14 @@ class PythonOptimizer : public std::enable_shared_from_this<PythonOptimizer> {
                                               std::uintptr_t address,
                                               std::uint64_t bytes,
                                               bool master);
-  /// Has pages that the next step of these groups updates first come to dram, `bytes` at most.
+  /// Brings pages to dram that the next step of these groups updates first, `bytes` at most.
   void Prefetch(const std::vector<std::uint32_t>& groups, std::uint64_t bytes);
-  /// Starts a step of these gradients, which are in the order of the groups. Every other step goes
-  /// through them backwards. `norm`: only with norm_given.
+  /// Starts a step of these gradients, in the order of the groups. Every other step goes through
+  /// them backwards. `norm`: only with norm_given.
   void Start(const std::vector<Update>& updates, std::optional<double> norm);
-  /// Starts the update of one parameter before the step, as others have no gradient yet.
+  /// Starts the update of one parameter before the step, while others have no gradient yet.
   void Begin(const Update& update);
-  /// Starts the step of what has begun, or what is missing of the step that failed.
+  /// Starts the step of the parameters that have begun, or the missing part of a failed step.
   void GoOn();
   /// Blocks until the step that was started is over; signal handlers of Python run meanwhile. An
   /// exception of theirs leaves the step under way: wait again. Returns its numbers by name.

@@ -34,13 +34,13 @@ absl::StatusOr<RuntimeOptions> ReadOptions(const std::optional<std::string>& pat
       "device.kind = \"emulated\"");
 }
 
-/// True once a signal handler of Python has raised.
+/// Whether a signal handler of Python has raised.
 bool SignalRaised() {
   const nanobind::gil_scoped_acquire acquired;
   return PyErr_Occurred() != nullptr || PyErr_CheckSignals() != 0;
 }
 
-/// True if the two have a page in common. A tensor of a session starts with a page of its own.
+/// Whether the two have a page in common. A tensor of a session starts with a page of its own.
 bool ShareAPage(const Use& a, const Use& b, std::uint64_t page_bytes) {
   const auto first = [&](const Use& use) { return use.range.offset / page_bytes; };
   const auto last = [&](const Use& use) {
@@ -190,7 +190,7 @@ int Session::LeasesOf(const TensorState& tensor) const {
 
 std::vector<std::string> Session::InUse() const {
   std::vector<std::string> phrases;
-  std::vector<std::shared_ptr<TensorState>> tensors;  // released without the lock
+  std::vector<std::shared_ptr<TensorState>> tensors;  // tensors to release without the lock
   const std::lock_guard lock(mutex_);
   for (const auto& [id, weak] : tensors_) {
     tensors.push_back(weak.lock());
@@ -204,7 +204,7 @@ std::vector<std::string> Session::InUse() const {
 
 void Session::Free(TensorId tensor) {
   const std::shared_ptr<Runtime> runtime = RuntimeOrNull();
-  // Nobody is left to be told of an error: NotFound cannot be, and a child of fork frees nothing.
+  // Errors have no reader here: NotFound cannot happen, and a child of fork frees nothing.
   if (runtime != nullptr) (void)runtime->Free(tensor);
 }
 
@@ -235,7 +235,7 @@ void SessionAtExit::Close(bool daemons) {
   const std::shared_ptr<Session> session = session_.lock();
   if (session == nullptr) return;
   if (session->LeasedElsewhere() || (daemons && !session->InUse().empty())) {
-    (void)new std::shared_ptr<Session>(session);  // never deleted
+    (void)new std::shared_ptr<Session>(session);  // this copy is never deleted
   } else {
     session->Close();
   }

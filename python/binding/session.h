@@ -21,7 +21,7 @@ class HeldLease;
 class PythonOptimizer;
 class TensorState;
 
-/// What a thread holds, or asks for: a range of a tensor and what it may do with it.
+/// Part of a tensor that a thread holds or asks for, and its access.
 struct Use {
   const TensorState* tensor = nullptr;
   ByteRange range;
@@ -34,8 +34,8 @@ struct Use {
 class Session : public std::enable_shared_from_this<Session> {
  public:
   /// Creates a Runtime from a TOML file (none: the defaults), and assignments "key=value" that win
-  /// over it. `share`: index and count of RuntimeOptions::share. Raises what Config,
-  /// ReadRuntimeOptions and Runtime::Create say. REQUIRES: the GIL.
+  /// over it. `share`: index and count of RuntimeOptions::share. Raises the errors of Config,
+  /// ReadRuntimeOptions and Runtime::Create. REQUIRES: the GIL.
   static std::shared_ptr<Session> Create(const std::optional<std::string>& path,
                                          const std::vector<std::string>& assignments,
                                          std::pair<std::uint32_t, std::uint32_t> share);
@@ -44,12 +44,13 @@ class Session : public std::enable_shared_from_this<Session> {
   /// Raises FailedPrecondition once the session is closed, and in a child of fork. REQUIRES: the
   /// GIL.
   std::shared_ptr<Runtime> runtime() const;
-  /// True after Close, and in a child of fork.
+  /// Whether Close was called, or this is a child of fork.
   bool closed() const;
   bool in_child() const;
   /// Raises FailedPrecondition in a child of fork. REQUIRES: the GIL.
   void RefuseChild() const;
-  /// Not in a child of fork: a thread of the parent may have held its lock.
+  /// Reports of the session. REQUIRES: no child of fork, where a thread of the parent may have held
+  /// its lock.
   Reports& reports() { return *reports_; }
 
   /// Directory of the spill file; empty: the runtime has none.
@@ -71,9 +72,9 @@ class Session : public std::enable_shared_from_this<Session> {
 
   /// Frees a tensor, if the session is open still.
   void Free(TensorId tensor);
-  /// A phrase per tensor with leases, arrays or torch storages: what uses the session's memory.
+  /// Uses of the session's memory: a phrase per tensor with leases, arrays or torch storages.
   std::vector<std::string> InUse() const;
-  /// True if another thread holds a lease.
+  /// Whether another thread holds a lease.
   bool LeasedElsewhere() const;
   /// Ends the Runtime: waits for transfers in flight and frees everything. Nothing in a child.
   void Close();
@@ -101,7 +102,8 @@ class Session : public std::enable_shared_from_this<Session> {
   /// Guards runtime_. Threads without the GIL take it, so a child of fork never does.
   mutable std::mutex runtime_mutex_;
   std::shared_ptr<Runtime> runtime_;
-  /// Guards what follows. Taken with the GIL, so that nobody holds it during a fork of Python.
+  /// Guards the members below. Threads take it with the GIL, so that none holds it during a fork of
+  /// Python.
   mutable std::mutex mutex_;
   std::map<std::uint64_t, std::weak_ptr<TensorState>> tensors_;
   /// Size of tensors_ at which the entries of dropped tensors are erased.

@@ -16,7 +16,7 @@ namespace sluice::python {
 /// the GIL: so lent memory is given back on any thread. Threads: any.
 class TensorState : public std::enable_shared_from_this<TensorState> {
  public:
-  /// Raises what Runtime::CreateTensor says. REQUIRES: the GIL.
+  /// Raises the errors of Runtime::CreateTensor. REQUIRES: the GIL.
   static std::shared_ptr<TensorState> Create(const std::shared_ptr<Session>& session,
                                              const TensorSpec& spec);
   TensorState(std::shared_ptr<Session> session, TensorId id, const TensorSpec& spec);
@@ -38,8 +38,8 @@ class TensorState : public std::enable_shared_from_this<TensorState> {
   /// Raises NotFound once the tensor is freed. REQUIRES: the GIL.
   void RefuseFreed() const;
 
-  /// "1 lease, 2 NumPy arrays" for so many leases and the arrays and storages that live; "" if
-  /// none.
+  /// Text like "1 lease, 2 NumPy arrays", for the leases given and the arrays and storages that
+  /// live; "" if there are none.
   std::string Users(int leases) const;
 
   /// Live arrays and torch storages on the tensor's memory.
@@ -52,7 +52,7 @@ class TensorState : public std::enable_shared_from_this<TensorState> {
   const std::string name_;
   const std::uint64_t bytes_;
   const TierKind lowest_;
-  const bool readable_;  ///< outside a lease
+  const bool readable_;  ///< whether outside a lease, too
   std::atomic<bool> freed_{false};
 };
 

@@ -9,8 +9,9 @@
 /// Calls that may block. None of them holds the GIL meanwhile.
 ///
 /// Note [Leaving]: Python up to 3.13 ends a daemon thread that asks for the GIL of an interpreter
-/// which is being finalised by pthread_exit. That unwinds the C++ frames below it and aborts the
-/// process. So from Leave on, which runs at exit, every other thread stops for ever before it asks.
+/// which is being finalised by pthread_exit. The exit unwinds the C++ frames below it and aborts
+/// the process. So from Leave on, which runs at exit, every other thread stops for ever before it
+/// asks.
 
 namespace sluice::python {
 

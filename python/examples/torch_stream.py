@@ -1,4 +1,4 @@
-"""How likely a text is to a model of transformers that is larger than memory.
+"""Likelihood of a text for a model of transformers that is larger than memory.
 
     python torch_stream.py DIR "a text" 4GiB    # config, tokenizer and safetensors files; budget
 """

@@ -31,7 +31,7 @@ def model():
         bos_token_id=0, eos_token_id=0, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
     )
     network = transformers.GPT2LMHeadModel(config)
-    network.loss_type = "ForCausalLM"  # else transformers warns, and takes this one
+    network.loss_type = "ForCausalLM"  # the default, named so that transformers does not warn
     return network
 
 

@@ -1,4 +1,4 @@
-"""What the tests share: small runtimes on a disk, seeds that are printed, programs in a process."""
+"""Parts that the tests share: small runtimes on a disk, seeds that are printed, programs in a process."""
 
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""What the tests of optimizers share: parameters of odd sizes and recorded gradients."""
+"""Parts that the tests of optimizers share: parameters of odd sizes and recorded gradients."""
 
 import os
 import threading

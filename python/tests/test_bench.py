@@ -34,7 +34,7 @@ def test_a_line_per_case_says_what_was_reached(monkeypatch, capsys, spill):
     code, lines = run(monkeypatch, capsys, "--dir", str(spill), "--case", "b*")
     assert code == 1 and [line["reached"] for line in lines] == [False]
     assert not any(spill.iterdir())
-    monkeypatch.chdir(spill)  # where a run without --dir measures
+    monkeypatch.chdir(spill)  # the place of a run without --dir
     cases["part/several"] = lambda setting: {"/one": Row(1.0, "s"), "": Skipped("no package")}
     code, lines = run(monkeypatch, capsys, "part")
     assert code == 0 and lines == [{"case": "part/several/one", "value": 1.0, "unit": "s"},

@@ -83,7 +83,7 @@ def test_a_master_keeps_what_is_below_the_parameters_precision(runtime, seed, dt
     optimizing.run(torch.optim.AdamW(full, lr=1e-5), full, seed, 20, through=dtype)
     rounded = [param.detach().to(dtype) for param in full]
     differ = (half[0] != rounded[0]).float().mean().item()
-    assert differ < 0.002  # where fp32 results, a bit apart, round to either side
+    assert differ < 0.002  # fp32 results, a bit apart, round to either side
 
 
 def test_a_master_takes_what_the_program_writes(runtime, seed):
@@ -232,7 +232,7 @@ def test_a_step_does_not_hold_the_gil(runtime, seed):
     def hold():
         with runtime.lease(held, mode="rw", tier="dram"):
             entered.set()
-            for count in range(20):  # with the GIL held by step() this would not go on
+            for count in range(20):  # the loop would stand still if step() held the GIL
                 time.sleep(0.005)
                 counted.append(count)
 

@@ -1,4 +1,4 @@
-"""What a user of optimizers gets wrong: a named error before anything is lost."""
+"""Wrong input of an optimizer's user: a named error before anything is lost."""
 
 import copy
 import gc

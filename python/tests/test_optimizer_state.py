@@ -16,7 +16,7 @@ def test_it_is_empty_before_the_first_step(runtime, seed):
     state_dict = optimizer.state_dict()
     assert state_dict["state"] == {}
     assert state_dict["param_groups"][0]["params"] == list(range(len(optimizing.SHAPES)))
-    optimizer.load_state_dict(state_dict)  # as accelerate does
+    optimizer.load_state_dict(state_dict)  # accelerate makes this call
     assert not optimizer.state
 
 

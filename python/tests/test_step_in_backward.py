@@ -79,7 +79,7 @@ def test_gradients_are_given_back_in_backward(runtime, monkeypatch, seed):
     for parameter in model.parameters():
         parameter.register_post_accumulate_grad_hook(count)
     with optimizing.Held(runtime) as dram:
-        dram.let_go_later()  # until then no update goes on
+        dram.let_go_later()  # no update goes on until then
         loss_of(model, 0).backward()
     assert len(held) == 12 and max(held) <= 2 * largest
     assert all(isinstance(p.grad, _early.UsedGradient) for p in model.parameters())
@@ -234,7 +234,7 @@ def test_an_update_that_fails_is_told_by_step(make_runtime, spill, seed):
     loss_of(model, 2).backward()
     with pytest.raises(sluice.DataLoss, match=r"step 3: '\d+', elements"):
         optimizer.step()
-    with pytest.raises(sluice.DataLoss, match="step 3:"):  # what is missing is tried again before
+    with pytest.raises(sluice.DataLoss, match="step 3:"):  # the missing part is tried again first
         loss_of(model, 3).backward()
     optimizer.zero_grad()
     optimizer.close()

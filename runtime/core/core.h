@@ -129,7 +129,7 @@ class Core {
   NewestCopy FindNewest(PageIndex page, TierIndex first) const;
   /// Causes that the first ticket of each lane waits for. That ticket is granted before the others
   /// of its lane.
-  /// - kWrite: no frame is free for one of its pages until a page-out in flight has ended. Or a
+  /// - kWrite: no frame is free for one of its pages until a page-out in flight has ended, or a
   ///   page that the ticket is to write is still being copied down.
   /// - kRead: anything else.
   /// O(tickets that wait).

@@ -17,7 +17,7 @@ using std::chrono::milliseconds;
 
 constexpr std::chrono::seconds kLongEnough{60};
 
-/// So many may go; whoever waits takes one.
+/// A gate that lets `count` waiting threads through, whichever take it first.
 class Gate {
  public:
   void Open(int count) {

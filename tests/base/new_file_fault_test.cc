@@ -179,7 +179,7 @@ TEST_P(NewFileFaultTest, TheOrderIsTheOneThatPowerLossNeeds) {
   const Outcome outcome = RunWith(GetParam(), {});
   EXPECT_TRUE(outcome.status.ok()) << outcome.status;
   Calls expected = {"open", "open", "write", "write", "write", "write", "sync file"};
-  if (GetParam()) {  // once more, with a name
+  if (GetParam()) {  // the file gets a name, and is synced again
     for (const char* call : {"link", "sync file"}) expected.emplace_back(call);
   }
   for (const char* call : {"close", "rename", "sync directory"}) expected.emplace_back(call);

@@ -117,7 +117,7 @@ TEST_P(NewFileTest, WhereNoFileCanBeIsFoundBeforeTheWork) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernel, NewFileTest, ::testing::Values(0));
-// What NFS, CIFS and FUSE say; kernels before 3.11; a file system that refuses for its own reason.
+// Errors of NFS, CIFS and FUSE; of kernels before 3.11; of a file system with its own reason.
 INSTANTIATE_TEST_SUITE_P(NoNamelessFiles,
                          NewFileTest,
                          ::testing::Values(EOPNOTSUPP, EISDIR, ENOENT, EINVAL));

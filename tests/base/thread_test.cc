@@ -33,7 +33,7 @@ TEST(StartThreadTest, AThreadThatIsRefusedIsAnErrorThatNamesTheLimits) {
             "the control group and kernel.threads-max");
 }
 
-/// What StartThread says in a child whose `resource` is limited to 4 TiB and that gets no thread.
+/// Message of StartThread in a child that gets no thread. `resource` is limited to 4 TiB there.
 std::string RefusalUnder(__rlimit_resource resource) {
   return testing::RunInChild([resource]() -> std::string {
     const rlimit limit{.rlim_cur = rlim_t{1} << 42, .rlim_max = RLIM_INFINITY};

@@ -54,7 +54,7 @@ TEST(TimerTest, AJobMayAskForAnother) {
   last.get_future().wait();
 }
 
-/// Where the thread of `timer` runs that is needed first by a thread bound to `cpu`.
+/// Processors of the timer's thread, when a thread bound to `cpu` is the first to need it.
 std::vector<int> CpusOf(Timer& timer, int cpu) {
   std::vector<int> seen;
   std::thread bound([&] {

@@ -24,7 +24,7 @@ bool Exists(const std::string& program) {
   return std::system(("command -v " + program + " >/dev/null").c_str()) == 0;
 }
 
-/// False when nothing came within a minute.
+/// Whether anything comes within a minute.
 bool BecomesReadable(const io::FileDescriptor& fifo) {
   pollfd readable{.fd = fifo.get(), .events = POLLIN, .revents = 0};
   return poll(&readable, 1, 60'000) == 1;
@@ -132,7 +132,7 @@ TEST(BenchCommandTest, ADeviceThatIsNotThereIsNamed) {
   };
   EXPECT_THAT(errors({"--device", "tpu"}), HasSubstr("allowed are emulated, cuda"));
   EXPECT_THAT(errors({"--weights", "1MiB"}), HasSubstr("nothing would move"));
-  // Hidden, on a machine that has one.
+  // An empty list hides the GPU of a machine that has one.
   setenv("CUDA_VISIBLE_DEVICES", "", 1);
   EXPECT_THAT(errors({"--device", "cuda"}), HasSubstr("CUDA"));
   unsetenv("CUDA_VISIBLE_DEVICES");

@@ -60,7 +60,7 @@ std::vector<Bytes> Contents(const UpdateData& data) {
   return contents;
 }
 
-/// With the lowest bit of every element flipped, if the stream is written.
+/// The bytes, with the lowest bit of every element flipped if the stream is written.
 Bytes Flipped(Bytes bytes, const ByteStream& stream) {
   for (std::size_t i = 0; stream.writes && i < bytes.size(); i += stream.element_bytes) {
     bytes[i] ^= std::byte{1};
@@ -79,7 +79,8 @@ TEST(ByteLoopTest, MovesAllBytesOfAnUpdateAndChangesEachElementThatIsWritten) {
     for (const ByteStream& stream : streams) {
       bytes += static_cast<double>(stream.element_bytes * (stream.writes ? 2 : 1));
     }
-    EXPECT_NEAR(bytes, BytesPerElement(which.spec).Moved(), 0.07);  // but for the scales
+    // Tolerance: Moved() counts the scales as well.
+    EXPECT_NEAR(bytes, BytesPerElement(which.spec).Moved(), 0.07);
     MoveBytes(streams, 0, kCount);
     const std::vector<Bytes> after = Contents(**data);
     for (std::size_t k = 0; k < streams.size(); ++k) {
@@ -127,7 +128,7 @@ TEST(ByteLoopTest, ReadsEveryByte) {
   ASSERT_TRUE(data.ok()) << data.status();
   const auto sum = [&] {
     const unsigned read = MoveBytes((*data)->streams(), 0, kCount);
-    MoveBytes((*data)->streams(), 0, kCount);  // puts back what it flipped
+    MoveBytes((*data)->streams(), 0, kCount);  // a second move puts the bits back
     return read;
   };
   const unsigned usual = sum();

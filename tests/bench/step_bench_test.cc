@@ -49,7 +49,7 @@ class StepBenchTest : public ::testing::Test {
   std::vector<Row> rows_;
 };
 
-// What the machine refuses is a skip that says why.
+// A feature that the machine refuses leads to a skip that names it.
 #define RUN_STEPS_OR_SKIP()                                                             \
   do {                                                                                  \
     const absl::StatusOr<std::string> differs = Run();                                  \

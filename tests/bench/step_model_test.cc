@@ -103,7 +103,7 @@ TEST(StepModelTest, AnInterruptEndsIt) {
   EXPECT_EQ((*model)->Measure().status().code(), absl::StatusCode::kCancelled);
 }
 
-TEST(StepModelTest, ItsFilesAreNoLargerThanSaid) {
+TEST(StepModelTest, FilesAreNoLargerThanSaid) {
   for (const StepCase& which : StepCases()) {
     const tools::TemporaryDirectory disk;
     const StepModelOptions options = Small(disk, which);
@@ -116,7 +116,7 @@ TEST(PeakMemoryTest, CountsWhatCameSince) {
   constexpr std::size_t kBytes = 64 << 20;
   const PeakMemory peak;
   if (!peak.Bytes().has_value()) GTEST_SKIP() << "the system does not tell the peak of memory";
-  ASSERT_THAT(PageBuffers::Create(1, kBytes), IsOk());  // and gone again
+  ASSERT_THAT(PageBuffers::Create(1, kBytes), IsOk());  // memory that is freed at once
   EXPECT_GE(*peak.Bytes(), kBytes / 2);
   EXPECT_LT(*PeakMemory().Bytes(), kBytes / 2);
 }

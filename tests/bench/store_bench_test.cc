@@ -55,7 +55,7 @@ class StoreBenchTest : public ::testing::Test {
   std::vector<Row> rows_;
 };
 
-// What the machine refuses is a skip that says why.
+// A feature that the machine refuses leads to a skip that names it.
 #define RUN_OR_SKIP()                                                          \
   do {                                                                         \
     const absl::Status status = Run();                                         \

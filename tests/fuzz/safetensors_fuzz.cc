@@ -1,5 +1,5 @@
-// The header of a safetensors file, of any bytes, is read or refused with a message; the tensors of
-// what is read cover every byte of the file once.
+// A safetensors header of any bytes is read or refused with a message. The tensors of a header that
+// is read cover every byte of the file once.
 
 #include <cstddef>
 #include <cstdint>

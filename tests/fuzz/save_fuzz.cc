@@ -1,5 +1,5 @@
-// The text of an optimizer's save, of any bytes, is read or refused with a message; what is read
-// comes back when it is written, its records lie one after another, and layouts can be compared.
+// The text of an optimizer's save, of any bytes, is read or refused with a message. If it is read,
+// writing gives the same text, its records follow one another, and layouts can be compared.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace {
 using sluice::optim::LayoutDifference;
 using sluice::optim::SaveText;
 
-/// That of the first seed.
+/// Layout of the first seed.
 constexpr char kHere[] =
     R"({"groups":[{"name":"g0","parameters":[{"count":20,"name":"p0","type":"f32"}]}],)"
     R"("optimizer":"adamw","seed":0,"state":"8bit"})";
@@ -35,7 +35,7 @@ void CheckLayout(const std::string& layout) {
   SLUICE_CHECK(tensors.ok() || !tensors.status().message().empty(), "errors say something");
 }
 
-/// Of tensors whose sizes the hashes make up.
+/// Checks the places of records whose sizes the hashes decide.
 void CheckRecords(const std::vector<std::uint64_t>& hashes, std::uint64_t end) {
   std::vector<std::uint64_t> sizes;
   for (const std::uint64_t hash : hashes) sizes.push_back(hash % 4 == 0 ? hash : hash % 64);

@@ -1,5 +1,5 @@
-// A schedule file of any bytes is read or refused with a message, within its limits, however it
-// comes in pieces; what is read comes back when it is written, and its facts can be found.
+// A schedule file of any bytes, in pieces of any size, is read or refused with a message, within
+// its limits. If it is read, writing gives the same schedule, and its facts can be found.
 
 #include <algorithm>
 #include <cstddef>

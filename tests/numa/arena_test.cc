@@ -145,7 +145,8 @@ TEST(ArenaTest, MapsFromSeveralThreadsAtOnce) {
 }
 
 TEST(ArenaTest, ChunksAreAnEighthRoundedUpToHugePagesAndAtMost256MiB) {
-  // 64 MiB / 8 = 8 MiB; 100 frames of 256 KiB / 8 = 3.1 MiB, up to 4 MiB; tiny ones have one chunk.
+  // Chunks: 64 MiB / 8 = 8 MiB. 100 frames of 256 KiB / 8 = 3.1 MiB, rounded up to 4 MiB. Tiny
+  // arenas have one chunk.
   EXPECT_EQ(MakeArena({.page_bytes = 256 * kKiB, .frames = 256})->frames_per_chunk(), 32u);
   EXPECT_EQ(MakeArena({.page_bytes = 256 * kKiB, .frames = 100})->frames_per_chunk(), 16u);
   EXPECT_EQ(MakeArena({.page_bytes = 4 * kKiB, .frames = 3})->frames_per_chunk(), 512u);
@@ -174,7 +175,7 @@ TEST(ArenaTest, ShrinkGivesWholeChunksBackAndGrowTakesThemAgain) {
   EXPECT_EQ(*grown, 100u);
   EXPECT_EQ(arena->allocated_bytes(), 100 * 256 * kKiB);
   EXPECT_TRUE(AllAre(arena->Frame(31), 2));
-  EXPECT_TRUE(AllAre(arena->Frame(32), 0)) << "what was given back is gone";
+  EXPECT_TRUE(AllAre(arena->Frame(32), 0)) << "frames given back lose their content";
   Fill(arena->Frame(99), 5);
   EXPECT_TRUE(AllAre(arena->Frame(99), 5));
 }

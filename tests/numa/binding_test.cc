@@ -11,7 +11,7 @@ namespace {
 TEST(BindingTest, EveryMachineHasANode) { EXPECT_GE(CountNodes(), 1); }
 
 TEST(BindingTest, OneNodeNeedsNoBinding) {
-  // Not page-aligned, so a call of mbind would be refused.
+  // The kernel would refuse mbind of an address that is not page-aligned.
   std::array<std::byte, 64> memory;
   const BindingResult result = BindToNode({memory.data() + 1, 1}, 0, 1);
   EXPECT_TRUE(result.bound);

@@ -137,7 +137,7 @@ TEST_F(MemoryLimitsTest, Version1TakesTheTightestOfTheGroupAndThoseAbove) {
   Write("sys/fs/cgroup/memory/a/memory.usage_in_bytes", std::to_string(200 * kLimitMiB));
   EXPECT_EQ(Read().available_bytes, 100 * kLimitMiB);
   EXPECT_EQ(Read().available_source, root_ + "/sys/fs/cgroup/memory/a/memory.limit_in_bytes");
-  // Does not count those below.
+  // A group without use_hierarchy does not limit the groups below it.
   Write("sys/fs/cgroup/memory/a/memory.use_hierarchy", "0\n");
   EXPECT_EQ(Read().available_bytes, 390 * kLimitMiB);
 }

@@ -51,7 +51,7 @@ std::vector<int> IndicesOf(const std::vector<MemoryNode>& nodes) {
   return indices;
 }
 
-/// Nodes that have so many MiB left.
+/// Nodes with `mib` MiB available.
 std::vector<MemoryNode> NodesWith(const std::vector<std::uint64_t>& mib) {
   std::vector<MemoryNode> nodes;
   for (std::size_t i = 0; i < mib.size(); ++i) {
@@ -85,7 +85,8 @@ TEST(MemoryNodesTest, FarMemoryIsLeftOutButStillMustBeBoundAgainst) {
   EXPECT_EQ(nodes[0].node_count, 3) << "memory could come from the far node";
   Root root;
   root.Write("/proc/self/status", "Mems_allowed_list:\t2\n");
-  EXPECT_THAT(IndicesOf(NodesOf(far_beside_two, root)), ElementsAre(2)) << "there is no other";
+  EXPECT_THAT(IndicesOf(NodesOf(far_beside_two, root)), ElementsAre(2))
+      << "no other node is allowed";
 }
 
 TEST(MemoryNodesTest, AvailableIsWhatTheNodeCanGiveBack) {

@@ -59,7 +59,7 @@ TEST(MemorySumTest, TheLimitOfDataCountsNoFrames) {
               IsStatus(absl::StatusCode::kResourceExhausted, "2 MiB are available (RLIMIT_DATA"));
 }
 
-/// With 5 MiB of stacks, 7 MiB of addresses and 50 MiB of a child.
+/// The sum with 5 MiB of stacks, 7 MiB of addresses and 50 MiB of a child, too.
 MemorySum AllKinds() {
   MemorySum sum = FramesAndTables();
   sum.Add({"stacks", 5 * kSumMiB, MemoryKind::kStacks});

@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 
 constexpr std::uint64_t kArenasMiB = 1 << 20;
 
-/// So many nodes, all of which are the first of this machine.
+/// `count` nodes, each of them the first of this machine.
 std::vector<MemoryNode> Nodes(std::size_t count) { return std::vector<MemoryNode>(count); }
 
 std::unique_ptr<NodeArenas> Make(const NodeArenasOptions& options) {
@@ -129,7 +129,7 @@ std::vector<std::pair<std::byte*, std::size_t>> Places(
 }
 
 TEST(NodeArenasTest, ChunksAreWhatShrinkLeavesAndGrowTakes) {
-  // As above: chunks of 2 and 1, 2, and 2 MiB.
+  // Chunks of 2 and 1, 2, and 2 MiB.
   const auto arenas = Make({.page_bytes = kArenasMiB, .frames = 7, .nodes = Nodes(3)});
   ASSERT_NE(arenas, nullptr);
   const auto all = Places(arenas->Chunks());
@@ -186,7 +186,7 @@ TEST(NodeArenasTest, ARefusedBindingNamesItsNode) {
   ASSERT_TRUE(arenas->Shrink(1).ok());
   ASSERT_TRUE(arenas->Grow(2).ok());
   EXPECT_THAT(arenas->info().binding_reason, ::testing::Not(HasSubstr("63")))
-      << "that memory was not taken again";
+      << "memory of the node was not taken again";
   ASSERT_TRUE(arenas->Grow(4).ok());
   EXPECT_THAT(arenas->info().binding_reason, HasSubstr("63"));
 }

@@ -75,7 +75,7 @@ TEST(TopologyTest, ThisMachineHasANodeWithMemoryAndThisProcessor) {
   EXPECT_THAT(topology->cpus, ::testing::Contains(sched_getcpu()));
 }
 
-/// What a child is told that may not make the call: the topology's status. A child that hangs dies.
+/// Topology's status in a child in which `call` is refused. A child that hangs dies.
 std::string StatusWithout(long call, int error_number) {
   return testing::RunInChild([=]() -> std::string {
     alarm(30);
@@ -99,7 +99,8 @@ TEST(TopologyTest, AMemoryPolicyThatNoMaskFitsIsNamed) {
               ::testing::StartsWith("FAILED_PRECONDITION: get_mempolicy is refused (EINVAL)"));
 }
 
-/// As Docker's seccomp profile refuses it, and a kernel without NUMA: hwloc goes on without.
+/// Docker's seccomp profile refuses the call, and a kernel without NUMA lacks it. hwloc works
+/// without.
 TEST(TopologyTest, AMemoryPolicyThatIsRefusedIsNotNeeded) {
   EXPECT_EQ(StatusWithout(SYS_get_mempolicy, EPERM), "OK");
   EXPECT_EQ(StatusWithout(SYS_get_mempolicy, ENOSYS), "OK");

@@ -125,7 +125,7 @@ std::string RefuseSystemCall(long number, int error_number, Refuse when) {
   const std::uint8_t skip_if_zero = when == Refuse::kWhenSecondArgument ? 1 : 0;
   const std::uint32_t refused =
       when == Refuse::kByDeath ? SECCOMP_RET_KILL_PROCESS : FailWith(error_number);
-  // Without a condition the second argument is compared with nothing.
+  // A comparison of the second argument has no effect if there is no condition.
   return Install<6>({{
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(number), 0, 3),
@@ -150,7 +150,7 @@ std::string RefuseNamelessFiles(int error_number) {
 
 std::string LimitLockedMemory(std::uint64_t bytes) {
   if (geteuid() == 0) {
-    // No login has this number. Where it is not mapped, the account stays shared.
+    // No login has this number. The account stays shared if the number is not mapped.
     constexpr uid_t kFirst = 1'000'000'000;
     static_cast<void>(setresuid(kFirst + static_cast<uid_t>(getpid()), 0, 0));
     // Exempt from the limit by it.

@@ -6,30 +6,30 @@
 
 namespace sluice::testing {
 
-/// Runs `body` in a child process, for what cannot be undone (limits, seccomp filters, another
-/// user). Returns what it returned, or how the child died. REQUIRES: where the caller has other
-/// threads, `body` takes no lock that one of them may hold.
+/// Runs `body` in a child process, for changes that cannot be undone (limits, seccomp filters,
+/// another user). Returns the text of `body`, or how the child died. REQUIRES: if the caller has
+/// other threads, `body` takes no lock that one of them may hold.
 std::string RunInChild(const std::function<std::string()>& body);
 
 /// Runs `work`, which never ends, in a child process. Once it has called `begun`, `look` runs here;
-/// then SIGKILL ends the child in the middle of its work. Returns what `look` returned, or else why
-/// the child was not killed; nothing of it runs any more. REQUIRES: as RunInChild.
+/// then SIGKILL ends the child in the middle of its work. Returns the text of `look`, or else why
+/// the child was not killed. The child has ended by then. REQUIRES: as RunInChild.
 std::string KillAtWork(const std::function<void(const std::function<void()>& begun)>& work,
                        const std::function<std::string()>& look);
 
-/// From now on, for every thread of this process, the system call fails with `error_number`:
-/// always, or only when its second argument is not zero (io_uring_enter: something to submit). With
-/// kByDeath it ends the process with SIGSYS instead.
+/// Makes a system call fail with `error_number` from now on, in every thread of this process.
+/// kWhenSecondArgument: it fails only if its second argument is not zero (io_uring_enter: something
+/// to submit). kByDeath: it ends the process with SIGSYS instead.
 enum class Refuse { kEveryCall, kWhenSecondArgument, kByDeath };
 std::string RefuseSystemCall(long number, int error_number, Refuse when);
 
-/// From now on open(2) with O_TMPFILE fails with `error_number`, as on NFS, CIFS and FUSE
-/// (EOPNOTSUPP). "" or what failed. REQUIRES: a child of RunInChild.
+/// Makes open(2) with O_TMPFILE fail with `error_number` from now on, as on NFS, CIFS and FUSE
+/// (EOPNOTSUPP). Returns "" or what failed. REQUIRES: a child of RunInChild.
 std::string RefuseNamelessFiles(int error_number);
 
-/// Lets this process lock `bytes`, root as well, and counts what it locks apart from what others of
-/// its user do (the kernel counts per real user), where it may take another. "" or what failed.
-/// REQUIRES: a child of RunInChild.
+/// Lets this process, even root, lock no more than `bytes`. The kernel counts per real user, so the
+/// process becomes another user if it may. Returns "" or what failed. REQUIRES: a child of
+/// RunInChild.
 std::string LimitLockedMemory(std::uint64_t bytes);
 
 }  // namespace sluice::testing

@@ -8,8 +8,9 @@
 
 namespace sluice::testing {
 
-/// While it lives no file of this process grows past, or is written behind, `bytes`: as on a file
-/// system that is full, for whoever has no root. It can be lifted again. Threads: any.
+/// Limit of the size of this process's files: none grows past, or is written behind, `bytes` while
+/// the object lives. The effect is that of a full file system, without root, and can be lifted
+/// again. Threads: any.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(std::uint64_t bytes) {

@@ -6,7 +6,7 @@
 
 namespace sluice::testing {
 
-/// A cgroup below this process's own with a limit to its memory, of version 1 or 2; gone with its
+/// A cgroup below this process's own with a memory limit, of version 1 or 2. It goes away with its
 /// processes. Making one needs root.
 class LimitedCgroup {
  public:
@@ -15,7 +15,7 @@ class LimitedCgroup {
   LimitedCgroup(const LimitedCgroup&) = delete;
   LimitedCgroup& operator=(const LimitedCgroup&) = delete;
 
-  /// False: none could be made.
+  /// Whether the cgroup was made.
   bool limited() const { return limited_; }
   /// The file that takes its processes.
   std::string processes() const { return path_ / "cgroup.procs"; }

@@ -8,7 +8,7 @@
 
 namespace sluice::testing {
 
-/// True when the byte can be read; finds out without a fault, by letting the kernel read it.
+/// Whether the byte can be read. The kernel reads it, so there is no fault.
 inline bool IsReadable(const std::byte* address) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return false;

@@ -10,30 +10,30 @@
 
 namespace sluice::testing {
 
-/// A disk with a cache that loses power: of the writes that were not synced, and of the changes of
-/// a directory that were not synced, any part may have reached the disk, the later without the
-/// earlier. Paths are as they were given; the directory of "a/b" is "a".
+/// A disk with a cache that loses power. Any part of the unsynced writes, and of the unsynced
+/// changes of a directory, may have reached the disk, the later without the earlier. Paths are as
+/// they were given; the directory of "a/b" is "a".
 class PowerModel {
  public:
-  /// The content of each file by path, whose directories are all there.
+  /// Content of each file by path. The directories of the paths exist.
   using Files = std::map<std::string, std::string>;
   static constexpr int kDirectory = -1;
 
-  /// A file that has no name; its number.
+  /// Makes a file without a name. Returns its number.
   int NewNode();
   void Write(int node, std::size_t offset, std::string_view bytes);
   void SyncFile(int node);
-  /// The path is that file's from now on, or a new directory.
+  /// Gives the path to the file from now on, or to a new directory (kDirectory).
   void Enter(const std::string& path, int node);
   void Rename(const std::string& from, const std::string& to);
   void Remove(const std::string& path);
   void SyncDirectory(const std::string& directory);
-  /// The path has been there, with this content, for long.
+  /// Adds a path that has been there, with this content, for long.
   void AddOld(const std::string& path, std::string_view content);
 
-  /// What the disk may hold after a loss of power now: each possibility, some more than once.
+  /// Visits each possible content of the disk after a loss of power now, some more than once.
   void ForEachOutcome(const std::function<void(const Files&)>& visit) const;
-  /// What a path may hold then; "(gone)".
+  /// Possible contents of a path after that; "(gone)": no file.
   std::set<std::string> OutcomesOf(const std::string& path) const;
 
  private:
@@ -46,7 +46,7 @@ class PowerModel {
     std::string synced;
     std::vector<Piece> unsynced;
   };
-  /// Of one directory: `from` goes, `to` comes; either may be empty.
+  /// Change of one directory: `from` goes, `to` comes; either may be empty.
   struct Change {
     std::string from;
     std::string to;
@@ -58,9 +58,9 @@ class PowerModel {
   static void Apply(const Piece& piece, std::string& content);
   const Node& At(int node) const { return nodes_[static_cast<std::size_t>(node)]; }
   Node& At(int node) { return nodes_[static_cast<std::size_t>(node)]; }
-  /// As of now, with everything that was not synced.
+  /// Node at the path now, with all unsynced changes.
   int NodeOf(const std::string& path) const;
-  /// The contents that a node may have.
+  /// Possible contents of a node after a loss of power.
   std::set<std::string> ContentsOf(int node) const;
   void VisitContents(const Paths& paths,
                      Paths::const_iterator next,
@@ -69,7 +69,7 @@ class PowerModel {
 
   std::vector<Node> nodes_;
   Paths paths_;                  ///< paths that are synced
-  std::vector<Change> changes_;  ///< changes that are not, in order
+  std::vector<Change> changes_;  ///< changes that are not synced, in order
 };
 
 }  // namespace sluice::testing

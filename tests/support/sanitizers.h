@@ -6,7 +6,7 @@
 
 namespace sluice::testing {
 
-/// How many times slower than others this build runs, about.
+/// Factor by which this build is slower than others, approximately.
 #if defined(ABSL_HAVE_THREAD_SANITIZER)
 inline constexpr int kSlowdown = 30;
 #elif defined(ABSL_HAVE_ADDRESS_SANITIZER)
@@ -34,7 +34,8 @@ constexpr int Rounds(int rounds) { return rounds; }
 #define SLUICE_SKIP_UNDER_SANITIZERS() static_cast<void>(0)
 #endif
 
-/// The same where long traces are counted, through code that shorter tests run as well.
+/// Ends the test, and says why, in a sanitizer's build that would count long traces. Shorter tests
+/// run the same code.
 #if defined(ABSL_HAVE_ADDRESS_SANITIZER) || defined(ABSL_HAVE_THREAD_SANITIZER)
 #define SLUICE_SKIP_FIGURES_UNDER_SANITIZERS() GTEST_SKIP() << "a figure needs minutes here"
 #else
@@ -50,7 +51,8 @@ constexpr int Rounds(int rounds) { return rounds; }
 #define SLUICE_SKIP_FORK_UNDER_ASAN() static_cast<void>(0)
 #endif
 
-/// The same for a child that does more than call and _exit: starts threads, exits, is to crash.
+/// Ends the test, and says why, in a sanitizer's build with a child that does more than call and
+/// _exit: it starts threads, exits, or is to crash.
 #if defined(ABSL_HAVE_ADDRESS_SANITIZER) || defined(ABSL_HAVE_THREAD_SANITIZER)
 #define SLUICE_SKIP_FORK_UNDER_SANITIZERS() \
   GTEST_SKIP() << "a sanitizer's own threads and handlers do not survive this fork"
@@ -66,7 +68,8 @@ constexpr int Rounds(int rounds) { return rounds; }
 #define SLUICE_READS_BESIDE_MAPPINGS
 #endif
 
-/// The same where sched_getaffinity is refused: a sanitizer calls it for each thread that begins.
+/// Ends the test, and says why, in a sanitizer's build if sched_getaffinity is refused. A sanitizer
+/// calls it for each thread that begins.
 #if defined(ABSL_HAVE_ADDRESS_SANITIZER) || defined(ABSL_HAVE_THREAD_SANITIZER)
 #define SLUICE_SKIP_AFFINITY_UNDER_SANITIZERS() \
   GTEST_SKIP() << "a sanitizer needs sched_getaffinity for each thread that begins"

@@ -37,7 +37,7 @@ struct FileSystemKind {
   std::vector<std::string> mkfs_options;
 };
 
-/// Nothing is kept for root, so that what is free is free.
+/// An ext file system that keeps nothing for root, so that free space is free for all.
 FileSystemKind Ext(const char* name) {
   return {name, "e2fsprogs", {"-q", "-F", "-m", "0", "-b", "4096"}};
 }
@@ -76,7 +76,7 @@ FileDescriptor AttachLoop(int image, std::string* device) {
     FileDescriptor loop(open(device->c_str(), O_RDWR | O_CLOEXEC));
     if (!loop.valid()) break;
     if (ioctl(loop.get(), LOOP_CONFIGURE, &config) == 0) return loop;
-    if (errno != EBUSY) break;  // else somebody was faster
+    if (errno != EBUSY) break;  // EBUSY: another process took the device first
   }
   return {};
 }
@@ -183,7 +183,7 @@ bool Append(const FileDescriptor& file) {
     while (write(file.get(), block.data(), piece) > 0) {
     }
     if (errno != ENOSPC) return false;
-    fsync(file.get());  // promised blocks are allocated now
+    fsync(file.get());  // the file system allocates promised blocks now
   }
   return true;
 }
@@ -192,7 +192,7 @@ bool Append(const FileDescriptor& file) {
 
 bool FillUp(const std::string& path) {
   const FileDescriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  // What was freed or promised before may come back a moment later.
+  // Blocks that were freed or promised before may come back a moment later.
   for (int round = 0; round < 200; ++round) {
     if (!Append(file)) return false;
     if (FreeBytes(path) == 0) return true;

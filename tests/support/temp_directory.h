@@ -8,7 +8,7 @@ namespace sluice::testing {
 /// A new directory of mode 0700, removed with everything in it.
 class TempDirectory {
  public:
-  /// Under $TMPDIR or else /var/tmp, which is a disk where /tmp may be memory.
+  /// Creates a directory under $TMPDIR or else /var/tmp, which is a disk where /tmp may be memory.
   TempDirectory();
   explicit TempDirectory(const std::string& parent);
   ~TempDirectory();

@@ -13,7 +13,7 @@ namespace sluice::tools {
 class Command {
  public:
   struct Surroundings {
-    /// Added to the environment: "NAME=value".
+    /// Variables added to the environment: "NAME=value".
     std::vector<std::string> variables;
     /// A program that runs the command, and its words: `setpriv ...`.
     std::vector<std::string> run_by;
@@ -21,24 +21,24 @@ class Command {
     std::string cgroup_processes;
     /// The file that is standard input; empty: the test's own.
     std::string input_path;
-    /// Where standard output goes instead of to output(); likewise errors.
+    /// Files of standard output and standard error; empty: output() and errors() read them.
     std::string output_path;
     std::string errors_path;
-    /// Descriptors that are closed when it starts, as `>&-` does.
+    /// Descriptors that are closed at the start of the command, like `>&-` does.
     std::vector<int> closed;
   };
   explicit Command(const std::vector<std::string>& words, const Surroundings& surroundings = {});
-  /// Kills it when it still runs.
+  /// Kills the command if it still runs.
   ~Command();
   Command(const Command&) = delete;
   Command& operator=(const Command&) = delete;
 
-  /// Reads standard output until it holds `text`; false when it ended before.
+  /// Reads standard output until it holds `text`. Returns false if it ended before.
   bool ReadUntil(const std::string& text);
   void Signal(int number) const;
-  /// Nobody reads standard output any more.
+  /// Closes the reading end of standard output.
   void CloseOutput();
-  /// Reads everything and waits: the exit code, or 128 + the signal that ended it.
+  /// Reads everything and waits. Returns the exit code, or 128 + the signal that ended the command.
   int Wait();
 
   const std::string& output() const { return output_; }

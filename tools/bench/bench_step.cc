@@ -95,7 +95,8 @@ absl::StatusOr<StepFlags> ReadStepFlags(std::span<const std::string> words) {
 /// none.
 absl::StatusOr<std::string> Measure(StepFlags flags, const InterruptWatch& watch) {
   Console console(flags.json ? Console::Mode::kJson : Console::Mode::kText);
-  // There are huge pages to give back, and nobody to measure for once rows are lost.
+  // A lost row ends the run as an interrupt does: nobody reads the results, and huge pages are to
+  // be given back.
   const BrokenPipeIsAnError broken_pipe;
   flags.options.interrupted = [&watch, &console] {
     return watch.interrupted() || !console.status().ok();

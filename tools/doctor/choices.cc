@@ -24,7 +24,7 @@ bool UsesIoUring(const IoUringFacts& facts) {
   return facts.available && Has(facts.operations, "read") && Has(facts.operations, "write");
 }
 
-/// As the page store chooses: a ring that can be made, and that reads and writes.
+/// Choice of the page store: io_uring if a ring can be made, and reads and writes.
 void ChooseIoEngine(const IoUringFacts& facts, Section& section) {
   if (!facts.available) return Choose("io_engine", "threads", facts.reason, section);
   if (!UsesIoUring(facts)) {
@@ -78,7 +78,7 @@ void ChoosePages(const HugePageFacts& facts, Section& section) {
   }
 }
 
-/// What device.kind = "cuda" changes in the split among nodes; empty: nothing.
+/// Change that device.kind = "cuda" makes to the split among nodes; empty: none.
 std::string WithGpu(const GpuFacts& gpu, const std::vector<numa::MemoryNode>& nodes) {
   if (nodes.size() < 2 || gpu.devices.empty()) return "";
   const int near = gpu.devices.front().node;
@@ -128,7 +128,7 @@ void AddNodeMemory(const std::vector<numa::MemoryNode>& nodes, Section& section)
   section.Add("arena_memory_max", std::move(json), std::move(text));
 }
 
-/// By the sum that train checks, so that it takes what is proposed here.
+/// The sum is that of train's check, so that train takes the budgets proposed here.
 void AddBudget(const Facts& facts, Section& section) {
   if (!facts.limits.ok()) return;
   const numa::MemoryLimits& limits = *facts.limits;

@@ -6,16 +6,18 @@
 
 namespace sluice::tools {
 
-/// Where a sub-command writes.
+/// Streams that a sub-command writes to.
 struct DoctorStreams {
   std::ostream& out;
   std::ostream& err;
 };
 
-/// `sluice doctor`: what this machine offers and what sluice will use, and why not. Leaves nothing
-/// behind. Answers the exit code: 0, 2 for a flag that it does not know, that of `sluice train`
-/// where the spill directory cannot be used, and the code of what went wrong when a measurement
-/// fails.
+/// `sluice doctor`: what this machine offers, what sluice will use, and the reasons. Leaves nothing
+/// behind. Returns the exit code:
+/// - 0
+/// - 2 for an unknown flag
+/// - that of `sluice train` if the spill directory cannot be used
+/// - that of the error if a measurement fails.
 int RunDoctor(std::span<const std::string> args, DoctorStreams streams);
 int RunDoctor(std::span<const std::string> args);
 

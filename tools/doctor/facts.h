@@ -15,8 +15,8 @@
 #include "tools/train/settings/memory_check.h"
 #include "workloads/gpt/compute/compute_rate.h"
 
-/// What doctor finds out: per section the facts, how to read them, and how to put them. Reading has
-/// no effect that outlasts it; describing is pure. `root` replaces "/" in tests.
+/// Facts that doctor finds out, by section, with functions that read them and that describe them.
+/// Reading has no lasting effect; describing is pure. `root` replaces "/" in tests.
 
 namespace sluice::tools {
 
@@ -33,10 +33,11 @@ Section DescribeCpu(const CpuFacts& facts);
 absl::StatusOr<gpt::ComputeRate> ReadCompute();
 Section DescribeCompute(const absl::StatusOr<gpt::ComputeRate>& rate);
 
-/// Where dram goes.
+/// Nodes that dram is on.
 struct DramNodeFacts {
   std::vector<numa::MemoryNode> nodes;  ///< empty: not known
-  std::string binding_reason;           ///< why memory is not bound to them; empty when it is
+  /// Reason why memory is not bound to the nodes; empty if it is.
+  std::string binding_reason;
 };
 /// Takes a page on each node for a moment.
 DramNodeFacts ReadDramNodes(const absl::StatusOr<numa::Topology>& topology);
@@ -53,7 +54,7 @@ struct HugePageFacts {
   std::string shmem_enabled;   ///< transparent_hugepage/shmem_enabled
   std::uint64_t reserved = 0;  ///< nr_hugepages
   double arena_share = 0;      ///< share that a small arena got
-  std::string reason;          ///< why not all; empty when all
+  std::string reason;          ///< reason why not all pages are huge; empty if all are
 };
 /// Tries an arena of 16 MiB, or of less than `bytes_max`.
 HugePageFacts ReadHugePages(const std::string& root = "", std::uint64_t bytes_max = UINT64_MAX);
@@ -61,7 +62,7 @@ Section DescribeHugePages(const HugePageFacts& facts);
 
 struct IoUringFacts {
   bool available = false;
-  std::string reason;          ///< why not
+  std::string reason;          ///< reason why there is no ring
   bool single_issuer = false;  ///< SINGLE_ISSUER with DEFER_TASKRUN
   std::vector<std::string> features;
   std::vector<std::string> operations;  ///< operations of the page store that the kernel has
@@ -71,13 +72,13 @@ Section DescribeIoUring(const IoUringFacts& facts);
 
 struct SpillFacts {
   std::string directory;
-  absl::Status status;  ///< why no spill file can be made; the rest is then empty
+  absl::Status status;  ///< reason why no spill file can be made; the other fields are then empty
   std::string file_system;
   std::uint64_t free_bytes = 0;
   std::uint64_t total_bytes = 0;
-  std::string direct_reason;          ///< why not O_DIRECT; empty when it works
-  std::string nocow_reason;           ///< why pages are copied on write; empty: none are
-  std::string reserved_space_reason;  ///< why files are written in full; empty: none are
+  std::string direct_reason;          ///< reason against O_DIRECT; empty if it works
+  std::string nocow_reason;           ///< reason why pages are copied on write; empty: none are
+  std::string reserved_space_reason;  ///< reason why files are written in full; empty: none are
   std::optional<std::uint32_t>
       memory_align;  ///< alignment that statx tells; none: it does not tell
   std::optional<std::uint32_t> offset_align;
@@ -104,7 +105,7 @@ struct GpuFacts {
   std::vector<std::string> pci;  ///< addresses of NVIDIA display and 3D controllers
   std::string driver;            ///< version of the kernel driver; empty: not loaded
   std::vector<GpuDevice> devices;
-  std::string reason;  ///< why no device can be used; empty when one can
+  std::string reason;  ///< reason why no device can be used; empty if one can
 };
 GpuFacts ReadGpu(const std::string& root = "");
 Section DescribeGpu(const GpuFacts& facts);
@@ -122,8 +123,8 @@ struct Facts {
   RunNeeds needs;  ///< needs of the job whose budgets are proposed
   std::string job = "a job like the shipped ones";
 };
-/// What a run on this machine will use, and why; then what of that is a fallback, and the key that
-/// forbids it, if there is one.
+/// Features that a run on this machine will use, with the reasons. Then the fallbacks among them,
+/// each with the key that forbids it, if there is one.
 Section DescribeChoices(const Facts& facts);
 
 /// Rates of the links. Takes about two seconds, 256 MiB of the spill directory's space, and at most

@@ -32,7 +32,7 @@ GpuDevice DescribeDevice(const std::string& root, const device::CudaDeviceFacts&
       .unusable = device::WhyNotUsable(facts, facts.granularity)};
 }
 
-/// Why no GPU can hold a tier; empty when one can.
+/// Reads the devices. Returns why no GPU can hold a tier; empty if one can.
 std::string ReadDevices(const std::string& root, std::vector<GpuDevice>* devices) {
   const auto api = device::LoadCudaApi();
   if (!api.ok()) return std::string(base::ToStd(api.status().message()));

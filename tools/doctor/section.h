@@ -15,9 +15,9 @@ class Section {
   const std::string& name() const { return name_; }
   /// `text` is how people see `value`. A field that does not apply is not added.
   void Add(const std::string& key, nlohmann::ordered_json value, std::string text);
-  /// For values that read the same for both.
+  /// Adds a value that reads the same in both forms.
   void Add(const std::string& key, const std::string& value) { Add(key, value, value); }
-  /// What is less than it could be, and what to do about it.
+  /// Adds a shortcoming, and its fix.
   void Warn(std::string warning) { warnings_.push_back(std::move(warning)); }
 
   /// One line: {"section": name, field: value, ..., "warnings": [...]}.

@@ -37,7 +37,8 @@ std::string TypeOfMount(std::istream& mounts, std::uint64_t mount) {
   return {};
 }
 
-/// By the mount, as ext2, ext3 and ext4 have one magic number, and all of FUSE another.
+/// Name of the file system by the mount, since ext2, ext3 and ext4 have one magic number, and all
+/// of FUSE another.
 std::string FileSystemOf(int fd) {
   struct statx info {};
   if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &info) == 0 &&

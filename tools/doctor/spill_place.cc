@@ -21,7 +21,7 @@ SpillPlace::SpillPlace(const std::string& named, const std::string& parent)
     : used_(named.empty() ? fmt::format("{}/sluice-{}", parent, geteuid()) : named), path_(used_) {
   if (!named.empty() || Exists(used_)) return;
   std::string stand_in = used_ + "-doctor-XXXXXX";
-  // Where none can be made, looking at the default one says why.
+  // The default directory stays if none can be made: looking at it says why.
   if (mkdtemp(stand_in.data()) != nullptr) path_ = stand_in;
 }
 

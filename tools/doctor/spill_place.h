@@ -4,8 +4,8 @@
 
 namespace sluice::tools {
 
-/// The spill directory that doctor looks at. Where the default one does not exist, a directory of
-/// its own beside it stands in, and is removed again: to make the default one and to remove it
+/// The spill directory that doctor looks at. If the default one does not exist, a directory of its
+/// own beside it stands in, and is removed again. Doctor makes no default one, since removing it
 /// would pull it away from a process that has just found it there.
 class SpillPlace {
  public:

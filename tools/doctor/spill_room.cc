@@ -29,7 +29,8 @@ std::vector<std::string> DirectoriesOf(const std::string& first, const RuntimeOp
   return all;
 }
 
-/// Why a directory has no room for `bytes`. Without reserved space files may be larger than it.
+/// Status that says why a directory has no room for `bytes`. Files may be larger than it if space
+/// is not reserved.
 absl::Status CheckRoom(const io::SpillDirectory& directory,
                        const IoOptions& options,
                        std::uint64_t bytes) {
@@ -49,7 +50,7 @@ absl::Status CheckRoom(const io::SpillDirectory& directory,
                   ToString(Bytes(free_bytes)))));
 }
 
-/// What each store of a Runtime gets, as it would divide the bytes now.
+/// Options of each store of a Runtime, as it would divide the bytes now.
 absl::StatusOr<std::vector<io::PageStoreOptions>> StoresOf(const std::string& first,
                                                            const RuntimeOptions& options,
                                                            io::SlotIndex slots) {
@@ -82,7 +83,7 @@ absl::Status CheckDirectories(const std::string& first, const RuntimeOptions& op
   SLUICE_ASSIGN_OR_RETURN(const engine::FrameCounts frames, engine::CountFrames(options));
   SLUICE_ASSIGN_OR_RETURN(const std::vector<io::PageStoreOptions> stores,
                           StoresOf(first, options, frames.nvme));
-  std::map<dev_t, std::uint64_t> taken;  // from each file system
+  std::map<dev_t, std::uint64_t> taken;  // bytes taken from each file system
   for (const io::PageStoreOptions& store : stores) {
     struct stat info {};
     if (fstat(store.opened->fd.get(), &info) != 0) {

@@ -99,7 +99,7 @@ class MetadataReader {
   }
 
  private:
-  /// Far from where counting on would run over.
+  /// Largest step of a state, so that counting on cannot overflow.
   static constexpr std::uint64_t kStepMax = std::uint64_t{1} << 62;
 
   absl::StatusOr<std::string> Value(const char* key) const {

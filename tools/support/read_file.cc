@@ -17,7 +17,7 @@
 namespace sluice::tools {
 namespace {
 
-/// Whatever is wrong with it, the user named it.
+/// The error as a mistake of the user, who named the file, whatever is wrong with it.
 absl::Status UserError(const std::string& what) {
   absl::Status status = base::StatusFromErrno(errno, what);
   if (ExitCodeOf(status) == kExitUserError) return status;

@@ -104,7 +104,8 @@ absl::Status CheckStepsLeft(const TrainFlags& flags, const ResumePlan& plan, Con
   return absl::OkStatus();
 }
 
-/// Whether the model is that of what the run begins with. The text may still be unknown.
+/// Whether the model is that of the state or weights that the run begins with. The text may still
+/// be unknown.
 absl::Status CheckModel(const TrainFlags& flags) {
   SLUICE_ASSIGN_OR_RETURN(const ResumePlan plan, PlanResume(flags, {}));
   // A state that is there has later weights.

@@ -27,7 +27,7 @@ constexpr std::chrono::seconds kTerminateTime{3};
 
 using Clock = std::chrono::steady_clock;
 
-/// What posix_spawn does on the way to the child.
+/// Files, process group and signals that posix_spawn sets for the child.
 class SpawnSetUp {
  public:
   explicit SpawnSetUp(int output) {
@@ -73,7 +73,8 @@ int WaitFor(pid_t process) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/// The child has ended, and is still to be waited for, so that its number is nobody else's.
+/// The child has ended, but nobody has waited for it yet. So its number belongs to no other
+/// process.
 bool HasEnded(pid_t process) {
   siginfo_t info{};
   return waitid(P_PID, static_cast<id_t>(process), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||

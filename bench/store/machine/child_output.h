@@ -8,17 +8,17 @@
 
 namespace sluice::bench {
 
-/// Asked often while something lasts; true: come to an end.
+/// Answers whether to come to an end. Called often while a child runs or a measurement lasts.
 using InterruptedFn = std::function<bool()>;
 
 struct ChildOptions {
   std::span<const std::string> words;  ///< the program, looked up in PATH, and its arguments
   InterruptedFn interrupted;           ///< empty: never
-  double seconds_max = 60;             ///< longer: it hangs
+  double seconds_max = 60;             ///< time limit, after which the program counts as hung
 };
 
 struct ChildOutput {
-  int exit_code = 0;  ///< or 128 + the signal that ended it
+  int exit_code = 0;  ///< exit code, or 128 + the signal that ended the child
   std::string text;   ///< standard output and standard error
 };
 

@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// To start, and for a slow disk to end what is in flight.
+/// Time of fio's start, and of its last requests on a slow disk.
 constexpr double kSecondsMore = 60;
 constexpr double kVersionSeconds = 5;
 
@@ -38,12 +38,12 @@ std::string FileNames(const std::vector<int>& fds) {
   return fds.empty() ? "" : prefix + fmt::format("{}", fmt::join(fds, ":" + prefix));
 }
 
-/// As our slots lie: one file after the other, or anywhere.
+/// Order of the files, as our slots lie: one file after the other, or at random.
 std::string_view FileOrder(const Case& which) {
   return which.pattern == Pattern::kRandom ? "random" : "sequential";
 }
 
-/// 0 when it is missing, which the caller then finds too little.
+/// The number, or 0 if it is missing. The caller then finds it too little.
 double Number(const Json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_number() ? found->get<double>() : 0;
@@ -84,15 +84,15 @@ std::vector<std::string> FioCommand(const FioJob& job) {
       fmt::format("--runtime={}ms", job.load.milliseconds),
       "--output-format=json",
       fmt::format("--buffer_pattern=\"{}\"", kContent),
-      // Does not change the buffers before each write, which would cost it time and CPU that we do
-      // not spend: the ceiling is what the disk can give. A pattern makes a mix refill them, unless
-      // a word after it says otherwise.
+      // fio leaves the buffers as they are before each write. New content would cost it time and
+      // CPU that we do not spend, and the ceiling is the speed of the disk. A pattern makes a mix
+      // refill the buffers, unless a later word forbids it.
       "--scramble_buffers=0",
       "--refill_buffers=0",
-      // Of a mix fio chooses reads at random, and with the same numbers in each run: those are 48 %
-      // of its first second, not half.
+      // fio chooses the reads of a mix at random, by default with the same numbers in each run.
+      // Only 48 % of the requests of the first second are reads then.
       "--randrepeat=0",
-      // Neither lays the file out again nor spends time on what is not measured.
+      // fio neither lays the file out again nor spends time on figures that nobody reads.
       "--overwrite=1",
       "--fallocate=none",
       "--eta=never",
@@ -140,7 +140,7 @@ absl::Status CheckFio(const std::string& program, const InterruptedFn& interrupt
   const absl::StatusOr<ChildOutput> output =
       RunChild({.words = words, .interrupted = interrupted, .seconds_max = kVersionSeconds});
   const absl::Status& status = output.status();
-  // It has been started, so it is there.
+  // A program that timed out or was cancelled has started, so it exists.
   if (absl::IsDeadlineExceeded(status) || absl::IsCancelled(status)) return status;
   if (output.ok() && output->exit_code == 0) return absl::OkStatus();
   const std::string why = output.ok() ? fmt::format("--version: exit code {}", output->exit_code)

@@ -15,10 +15,10 @@ namespace sluice::bench {
 struct FioJob {
   std::string program = "fio";
   std::string io_engine = "io_uring";
-  /// Through the page cache, which fio empties first: each page at most once, so that no read meets
-  /// it again. A write ends with fsync.
+  /// Whether fio goes through the page cache, which it empties first. Each page comes at most once,
+  /// so that no read meets it again. A write ends with fsync.
   bool buffered = false;
-  /// Open files of equal size that fio works on: they need no names. Descriptors of this process.
+  /// Open files of equal size for fio: descriptors of this process. The files need no names.
   std::vector<int> file_fds;
   Load load;
 };

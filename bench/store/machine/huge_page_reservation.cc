@@ -39,7 +39,7 @@ absl::StatusOr<std::unique_ptr<HugePageReservation>> HugePageReservation::Create
   SLUICE_RETURN_IF_ERROR(WriteCount(path, before + pages));
   SLUICE_ASSIGN_OR_RETURN(const std::uint64_t after, ReadCount(path));
   const std::uint64_t got = after > before ? after - before : 0;
-  // Owns what there is, so that it goes back even when it is too little.
+  // The object owns the pages that were added, so that they go back even if they are too few.
   auto reservation = std::unique_ptr<HugePageReservation>(new HugePageReservation(path, got));
   if (got >= pages) return reservation;
   return absl::ResourceExhaustedError(base::ToAbsl(
@@ -48,7 +48,7 @@ absl::StatusOr<std::unique_ptr<HugePageReservation>> HugePageReservation::Create
 
 HugePageReservation::~HugePageReservation() {
   if (pages_ == 0) return;
-  // Others may have changed the count meanwhile.
+  // Other programs may have changed the count meanwhile.
   const absl::StatusOr<std::uint64_t> now = ReadCount(path_);
   if (now.ok()) WriteCount(path_, *now > pages_ ? *now - pages_ : 0).IgnoreError();
 }

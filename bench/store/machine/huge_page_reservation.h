@@ -9,8 +9,8 @@
 
 namespace sluice::bench {
 
-/// 2 MiB pages added to those that the system keeps for MAP_HUGETLB (vm.nr_hugepages), and given
-/// back at destruction; a process that is killed gives back nothing.
+/// 2 MiB pages added to the system's reserve for MAP_HUGETLB (vm.nr_hugepages). The destructor
+/// gives them back; a killed process does not.
 class HugePageReservation {
  public:
   /// `path`: "/proc/sys/vm/nr_hugepages". Errors: PermissionDenied (not root), ResourceExhausted

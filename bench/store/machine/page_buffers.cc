@@ -45,7 +45,7 @@ absl::Status PageBuffers::Map() {
   if (mprotect(data_, used, PROT_READ | PROT_WRITE) != 0) {
     return base::StatusFromErrno(errno, "mprotect of the buffers");
   }
-  // A wish, whose outcome huge() tells.
+  // MADV_HUGEPAGE is a wish; huge() tells its outcome.
   madvise(data_, used, MADV_HUGEPAGE);
   return absl::OkStatus();
 }

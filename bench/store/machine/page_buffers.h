@@ -10,9 +10,9 @@
 
 namespace sluice::bench {
 
-/// What every page of the benchmark holds, over and over: no zeros, with which a drive may take a
-/// short way. Both sides write the same, so that they can work on the same files: what fio writes
-/// to a slot is what the slot's checksum was made of. Its length divides every page.
+/// Content of every page of the benchmark, repeated. It has no zeros, which a drive may skip.
+/// Both sides write it, so a slot's checksum is right after fio has written the slot. Its length
+/// divides every page.
 inline constexpr std::string_view kContent =
     "QvT7xkWm2Jd9RzLb4Hs0PnYcG6fUaE1oKi8tMqVyXw3SjBhDgF5rNlZpCuAe+/=.";
 
@@ -32,7 +32,7 @@ class PageBuffers {
   }
   std::span<std::byte> memory() const { return {data_, bytes()}; }
   std::uint32_t count() const { return count_; }
-  /// Whether all of it is huge pages.
+  /// Whether all memory lies on huge pages.
   bool huge() const;
 
  private:

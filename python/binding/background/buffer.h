@@ -14,7 +14,7 @@ enum class Direction { kIn, kOut };
 /// writes them. REQUIRES: the GIL, in the destructor, too.
 class Buffer {
  public:
-  /// Raises what the object says: BufferError if it is not C-contiguous, or read-only for kOut.
+  /// Raises the error of the object: BufferError if it is not C-contiguous, or read-only for kOut.
   Buffer(const nanobind::object& object, Direction direction) {
     const int flags = PyBUF_C_CONTIGUOUS | (direction == Direction::kOut ? PyBUF_WRITABLE : 0);
     if (PyObject_GetBuffer(object.ptr(), &view_, flags) != 0) throw nanobind::python_error();

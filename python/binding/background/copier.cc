@@ -32,8 +32,8 @@ Access ReadOf(const TensorState& tensor) {
 
 std::shared_ptr<Copier> Copier::Create(std::shared_ptr<Session> session, Direction direction) {
   (void)session->runtime();
-  // In a child of fork the thread does not exist, and the wait for it to leave `changed_`, which
-  // that variable's destructor makes, would not end.
+  // The thread does not exist in a child of fork. There the destructor of `changed_` would wait for
+  // the thread without end.
   const auto unless_in_child = [](Copier* copier) {
     if (!copier->session_->in_child()) delete copier;
   };

@@ -25,7 +25,7 @@ struct CopyJob {
   std::shared_ptr<TensorState> tensor;
   std::span<std::byte> bytes;
   std::atomic<bool> cancelled{false};
-  /// True once the copy has ended; then `status` changes no more.
+  /// Set once the copy has ended; then `status` changes no more.
   std::atomic<bool> ended{false};
   absl::Status status = absl::OkStatus();
 };

@@ -46,7 +46,7 @@ nb::list OpenWeights(const std::shared_ptr<Session>& session,
   const WeightOptions options{.off_lease = Named(off_lease, OffLease::kReadable, "off_lease")};
   const std::vector<Weight> weights =
       ValueOrRaise(WithoutGil([&] { return runtime->OpenWeights(path, options); }));
-  std::vector<std::shared_ptr<TensorState>> states;  // all of them, before anything can raise
+  std::vector<std::shared_ptr<TensorState>> states;  // all tensors, before anything can raise
   for (const Weight& weight : weights) {
     states.push_back(StateOf(session, weight, options.off_lease));
   }
@@ -59,7 +59,7 @@ nb::list OpenWeights(const std::shared_ptr<Session>& session,
   return list;
 }
 
-/// A tensor of the bytes of others, one behind the other, which are only read.
+/// A tensor of the bytes of other tensors, one behind the other, which are only read.
 std::shared_ptr<TensorState> JoinTensors(const std::shared_ptr<Session>& session,
                                          const std::string& name,
                                          const std::vector<std::shared_ptr<TensorState>>& tensors,

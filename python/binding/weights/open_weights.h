@@ -4,7 +4,7 @@
 
 namespace sluice::python {
 
-/// Adds open_weights, and what lends tensors outside a lease to PyTorch.
+/// Adds open_weights, and the functions that lend tensors outside a lease to PyTorch.
 void BindWeights(nanobind::module_& module);
 
 }  // namespace sluice::python

@@ -46,8 +46,8 @@ class Weight:
     file
         Path of the file that has it.
     tensor
-        What is leased, with mode "r". Of types that ``sluice.Tensor`` does not know it has the
-        bytes. None: the weight has no elements.
+        The tensor to lease, with mode "r". It has plain bytes if ``sluice.Tensor`` does not know
+        the type. None: the weight has no elements.
     """
 
     name: str

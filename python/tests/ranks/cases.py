@@ -1,4 +1,4 @@
-"""What two ranks do together: each function is a case, and runs on both ranks at once.
+"""Cases of two ranks: each function is a case, and runs on both ranks at once.
 
     cases.py STORE RANK RANKS
 
@@ -197,7 +197,7 @@ def one_row(directory, seed, **options):
 
 
 def layout(spill, seed):
-    """Of each state: whether it is laid out as its parameter, and the elements of this rank."""
+    """Each state's layout: whether it is that of its parameter, and the elements of this rank."""
     model = sharded(seed, torch.bfloat16)
     with sluice.Runtime(nvme=spill, **PAGED) as runtime:
         optimizer = adamw(model, runtime)
@@ -333,7 +333,7 @@ def misuse(spill, seed):
         partial = DTensor.from_local(torch.ones(4), weight.device_mesh, [Partial()])
         errors["partial"] = error_of(
             lambda: sluice.torch.SGD([torch.nn.Parameter(partial)], runtime=runtime))
-        with unittest.mock.patch("sluice.torch._optimizer.ranks", lambda: 1):  # before there are ranks
+        with unittest.mock.patch("sluice.torch._optimizer.ranks", lambda: 1):  # a process without ranks
             alone = adamw(torch.nn.Linear(2, 2), runtime, clip_norm=1.0)
         optimizer.close()
         errors["clip_norm"] = error_of(lambda: alone.add_param_group({"params": [weight]}))
@@ -358,7 +358,7 @@ class Heard(logging.Handler):
 
 
 def without_share(spill):
-    """What an optimizer says of a runtime that has the whole budgets, and of one that shall."""
+    """Log of an optimizer about a runtime with the whole budgets by default, and about one by choice."""
     heard = Heard()
     logging.getLogger("sluice").addHandler(heard)
     size = os.environ.pop("LOCAL_WORLD_SIZE")

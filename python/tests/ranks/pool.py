@@ -23,7 +23,7 @@ class Ranks:
         self._meeting = None
 
     def run(self, case, timeout=120, **options):
-        """What the case returns on each rank. A list as an option has a value for each."""
+        """Runs a case. Returns the result of each rank. A list as an option has a value for each rank."""
         if not self._processes:
             self._start()
         try:

@@ -29,7 +29,7 @@ def own_file(directory):
 
 
 def on_rank_1(change):
-    """Between barriers, so that the next call of every rank comes after it."""
+    """Calls `change` on rank 1, between barriers: the next call of every rank comes after it."""
     dist.barrier()
     if dist.get_rank() == 1:
         change()

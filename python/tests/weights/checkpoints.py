@@ -1,4 +1,4 @@
-"""What the tests of streamed weights share: small models of random weights, written as checkpoints."""
+"""Parts that the tests of streamed weights share: small random models, written as checkpoints."""
 
 import accelerate
 import sluice.torch

@@ -88,7 +88,7 @@ def test_what_settled_passes_read_is_compared_with_the_optimum(setting, here):
     read = lines["stream/50/bytes"]
     assert read["budget_bytes"] < 0.5 * read["pass_bytes"]
     assert 0.5 * read["pass_bytes"] < read["least_bytes"] < read["pass_bytes"]
-    # Of three passes, which have hardly settled, pages may have been there before.
+    # Three passes have hardly settled, so pages may have been there before.
     assert 0.7 * read["least_bytes"] < read["value"] < 1.5 * read["pass_bytes"]
     assert read["ratio"] == pytest.approx(read["least_bytes"] / read["value"])
     assert lines["stream/50/equal"]["reached"]
@@ -119,7 +119,7 @@ def test_a_mixture_is_compared_with_the_lab(setting, monkeypatch):
         assert equal["reached"] and equal["outputs"] == 120
         assert ours["budget_bytes"] == pytest.approx(0.3 * ours["weight_bytes"], rel=0.02)
         used = 2 * chosen * ours["weight_bytes"] / (2 * count)
-        # Only whole pages at the ends of experts come between the two.
+        # Whole pages at the ends of experts are the only difference between the two.
         assert used * (1 - ours["hit_ratio"]) == pytest.approx(ours["value"], rel=0.1)
         assert least["value"] < ours["value"] < lru["value"] < used
         assert least["value"] < ours["lab_bytes"] and lru["lab_bytes"] == pytest.approx(lru["value"], rel=0.15)

@@ -79,7 +79,7 @@ def test_frequency_beats_recency_and_the_documents_policy_is_lru(folder):
 
 
 def misses(policy, layers, room):
-    """For each token, how many of its experts were not there."""
+    """The number of experts that were not there, for each token."""
     there, counts = set(), []
     for token in zip(*(calls.tolist() for calls in layers)):
         counts.append(0)
@@ -227,7 +227,7 @@ def test_a_trace_ends_while_another_thread_runs_the_model(folder, tmp_path, monk
     lines = _expert_trace._lines
 
     def lines_later(used):
-        run(model, calls)  # as another thread does
+        run(model, calls)  # a run that another thread might make
         return lines(used)
 
     monkeypatch.setattr(_expert_trace, "_lines", lines_later)

@@ -82,7 +82,7 @@ def test_outputs_are_those_of_the_resident_model(name, folders):
 
 
 def test_each_class_that_is_known_has_the_eager_loop(tmp_path):
-    """With one lease for each expert, and with one for a whole layer."""
+    """The loop works with one lease for each expert, and with one for a whole layer."""
     configs = {**MIXTURES, **MORE_MIXTURES}
     classes = {type(module).__name__ for config in configs.values()
                for name, module in checkpoints.on_meta(config).named_modules()
@@ -175,7 +175,7 @@ def test_models_of_one_config_are_independent(folders):
         assert torch.equal(first(prompt).logits, wanted(prompt).logits)
         streams[0].close()
         assert torch.equal(second(prompt).logits, wanted(prompt).logits)
-        # Nor is a third one switched, which is in memory, or streams whole layers.
+        # A third one, which is in memory or streams whole layers, is not switched either.
         assert config._experts_implementation == implementation
         assert torch.equal(third(prompt).logits, logits)
         with stream_of(first, folders["mixtral"], share=0.9, experts=None) as stream:
@@ -197,7 +197,7 @@ def test_the_least_budget_is_named_and_suffices(folders):
         assert stream.report()["budget_bytes"] == least
     with pytest.raises(sluice.TierFull):
         stream_of(model, folders["qwen3_moe"], dram=least - PAGE)
-    # With room for all every byte is read once, and no more memory is taken.
+    # Every byte is read once if there is room for all, and no more memory is taken.
     with stream_of(model, folders["qwen3_moe"], dram="1GiB") as stream, torch.no_grad():
         model(prompt)
         before = stream.report()["experts"]["read_bytes"]
@@ -297,7 +297,7 @@ def test_what_cannot_be_leased_by_expert_is_refused(tmp_path, folders):
         layer_types=["full_attention"])
     refused(odd, checkpoints.write_model(tmp_path / "odd", odd),
             "is a GptOssExperts, and only .*leave experts out")
-    # Its experts sum in the dtype of the router's weights, here float32.
+    # NemotronH's experts sum in the dtype of the router's weights, here float32.
     odd = transformers.NemotronHConfig(
         vocab_size=128, hidden_size=64, layers_block_type=["moe"], n_routed_experts=8,
         moe_intermediate_size=32, moe_shared_expert_intermediate_size=32)

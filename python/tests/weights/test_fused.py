@@ -111,7 +111,7 @@ class Layer(torch.nn.Module):
 
 @pytest.fixture
 def converters(monkeypatch):
-    """Those of Fused."""
+    """The converters of Fused."""
     from transformers import conversion_mapping, core_model_loading as loading
 
     made = [loading.WeightConverter([f"{part}_{kind}" for part in "qkv"], kind, [loading.Concatenate(0)])
@@ -121,7 +121,7 @@ def converters(monkeypatch):
 
 
 def write_rows(folder, prefix="layers.0.qkv."):
-    """The files of Fused, and what it computes of 3 rows."""
+    """Writes the files of Fused. Returns its result for 3 rows."""
     tensors = {f"{part}_{kind}": torch.randn(rows, 64) if kind == "weight" else torch.randn(rows)
                for part, rows in zip("kqv", (16, 64, 16)) for kind in ("weight", "bias")}
     save_file({prefix + name: tensor for name, tensor in tensors.items()}, folder / "m.safetensors")

@@ -38,7 +38,7 @@ def test_one_pass_is_recorded_and_then_planned(tmp_path):
     model = checkpoints.on_meta(MODELS["llama"])
     with stream_of(model, folder) as stream, torch.no_grad():
         model(torch.ones(1, 4, dtype=torch.int64))
-        # Before there is a recording, units are expected in the order of the modules.
+        # Units are expected in the order of the modules until there is a recording.
         assert stream._runtime.stats()["prefetch"]["issued"] > 50
         for _ in range(3):
             model(torch.ones(1, 4, dtype=torch.int64))
@@ -63,7 +63,7 @@ def test_with_room_for_all_every_byte_is_read_once(tmp_path):
         for _ in range(5):
             model(torch.ones(1, 4, dtype=torch.int64))
         report = stream.close()
-    # Nor is more memory taken than the weights have.
+    # No more memory is taken than the weights have.
     assert 0 <= report["budget_bytes"] - report["weight_bytes"] < 2 * PAGE
     assert report["resident_share"] == 1 and report["read_bytes"] == 0
     assert report["first_pass"]["read_bytes"] <= report["weight_bytes"] + 2 * PAGE

@@ -1,4 +1,4 @@
-"""What a stream of weights refuses: by name, and with the model as it was."""
+"""Refusals of a stream of weights: by name, and with the model as it was."""
 
 import copy
 import pickle

@@ -27,7 +27,7 @@ def run_with(model, weights, x):
 
 
 def sources(folder):
-    """The same weights as a folder of safetensors, as one of accelerate, and as a mixed index."""
+    """One set of weights as a folder of safetensors, as one of accelerate, and as a mixed index."""
     state = {name: tensor.clone() for name, tensor in checkpoints.Blocks().state_dict().items()}
     save_file(state, folder / "model.safetensors")
     (folder / "raw").mkdir()

@@ -8,37 +8,41 @@
 #include "sluice/schedule.h"
 
 /// Lower bounds on the bytes that any schedule of transfers moves over one link. Bounds on time are
-/// in time_bound.h; docs/bounds.md says how they belong together.
+/// in time_bound.h. docs/bounds.md says how they belong together.
 ///
 /// Note [Why these are bounds]
-/// A link has memory above it that holds at most M bytes, that is C whole pages. A page is above as
-/// a whole or not at all, an op needs all of its pages above at once, and the key's iteration
-/// repeats.
+/// Memory above the link holds at most M bytes, that is C whole pages. A page is above as a whole
+/// or not at all. An op needs all of its pages above at once. The key's iteration repeats.
 ///
-/// In. Between two uses a page either stays above, or is fetched for the second use; a use whose
-/// old content is dead (first use after a discard, or an overwrite with nothing else alive in the
-/// page) costs nothing. Staying is an interval over ops, every kept interval saves one fetch, and
-/// at each op the intervals that cross it and the op's own pages share C frames. Dropping the
-/// interval with the furthest end whenever an op overflows keeps the largest possible number of
-/// intervals (all save the same), so F(n), counted that way from an empty tier, is the least number
-/// of fetches for n iterations. A run that starts with content above can be turned into one that
-/// starts empty by fetching that content first, at most C pages; hence any n iterations move at
-/// least F(n) - C pages. MIN is deterministic, so once it keeps at the end of iteration k + p what
-/// it kept at the end of k, F(n + p) = F(n) + F(k + p) - F(k) from there on, and in the long run an
-/// iteration moves at least (F(k + p) - F(k)) / p. A write below the link (a tensor leased to a
-/// lower tier) makes the copy above stale, so nothing is saved by keeping it. Any n gives a bound
-/// per iteration; the largest is taken.
+/// In. Between two uses a page either stays above, or is fetched for the second use. A use whose
+/// old content is dead costs nothing. Such uses are the first one after a discard, and an overwrite
+/// with nothing else alive in the page.
+/// - A stay is an interval over ops, and every kept interval saves one fetch.
+/// - At each op, the intervals that cross it and the op's own pages share C frames.
+/// - If an op overflows, the interval with the furthest end is dropped. That keeps the largest
+///   possible number of intervals, all of which save the same.
+/// So F(n), counted that way from an empty tier, is the least number of fetches for n iterations.
+/// - A run that starts with content above becomes one that starts empty by fetching that content
+///   first, at most C pages. So any n iterations move at least F(n) - C pages.
+/// - MIN is deterministic. Let it keep at the end of iteration k + p what it kept at the end of k.
+///   From there on F(n + p) = F(n) + F(k + p) - F(k). In the long run an iteration moves at least
+///   (F(k + p) - F(k)) / p.
+/// - A write below the link (a tensor leased to a lower tier) makes the copy above stale, so
+///   keeping it saves nothing.
+/// Any n gives a bound per iteration; the largest is taken.
 ///
-/// Out. Take one op of the iteration, and the pages that hold at that moment content that this
-/// iteration wrote above the link and that is read later. All of them that do not fit beside the
-/// op's own pages are below, so their content crossed the link since it was written, which was less
-/// than one iteration ago; the next iteration writes it anew. So every iteration moves as much. In
-/// addition, content written above and read next by an op that runs below crosses in every
-/// iteration wherever the frames are; such pages count once: either as that, or in the excess.
+/// Out. Take one op of the iteration. Take the pages that hold at that moment content which this
+/// iteration wrote above the link and which is read later. Those that do not fit beside the op's
+/// own pages are below. So their content crossed the link since it was written, less than one
+/// iteration ago. The next iteration writes it anew, so every iteration moves as much.
 ///
-/// What is left out keeps it a bound: bytes rather than pages decide what is alive, an op whose
-/// pages exceed M cannot have held them at once and is taken page by page, and prefetches that are
-/// undone or copies that are kept twice only move more.
+/// Content may also be written above and read next by an op that runs below. It crosses in every
+/// iteration, wherever the frames are. Such pages count once: either as that, or in the excess.
+///
+/// Simplifications keep it a bound:
+/// - Bytes rather than pages decide what is alive.
+/// - An op whose pages exceed M cannot have held them at once, and is taken page by page.
+/// - Prefetches that are undone, and copies that are kept twice, only move more.
 
 namespace sluice::analysis {
 

@@ -114,7 +114,8 @@ class RunCollector {
 
   const Schedule& schedule_;
   const TierKind lowest_above_;
-  /// Sorted. Run i reaches from cut i to cut i + 1; behind the last cut of a segment lies none.
+  /// Cuts in order. Run i reaches from cut i to cut i + 1; behind the last cut of a segment lies
+  /// none.
   std::vector<Cut> cuts_;
   std::vector<PageRun> runs_;
 };

@@ -15,12 +15,11 @@
 ///
 /// Note [Runs of n iterations]
 /// A run of n iterations takes, from the first op's start to the last op's end, at least
-/// - n times the compute;
-/// - each link's time for F(n) - C pages in and n - 1 times the volume out, and for as much as
-/// shorter
-///   runs into which it can be cut: the content at the start may be there for nothing, and the
-///   first iteration may find its excess still above;
-/// - the chain as often as it fits, and the other ops: a chain of m iterations that begins at op a
+/// - n times the compute
+/// - each link's time for F(n) - C pages in and n - 1 times the volume out. The content at the
+///   start may be there for nothing, and the first iteration may find its excess still above.
+/// - each link's time for the shorter runs into which it can be cut, added up
+/// - the chain as often as it fits, and the other ops. A chain of m iterations that begins at op a
 ///   fits (n - 1) / m times, rounded down, wherever a is.
 /// A run whose first iterations are left out counts as a run with the best possible start.
 

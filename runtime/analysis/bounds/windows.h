@@ -5,32 +5,36 @@
 #include <vector>
 
 /// Note [Windows]
-/// Op i takes c(i) seconds and holds the pages W(i); C frames are above the link. Take two ops i <
+/// Op i takes c(i) seconds and holds the pages W(i). C frames are above the link. Take two ops i <
 /// j of a lane, j at most an iteration later, and the gap from the end of i to the start of j.
 ///
-/// In. When i ends, W(i) still holds its frames, so at most C - |W(i)| pages are above beside it,
-/// those in flight included. Let these be the ones that suit best: of all pages whose content is
-/// needed after i, those whose next use comes first. That is MIN (bound.h), all intervals having
-/// begun; what it fetches for the ops i + 1 .. j is the least. Each of these fetches begins after
-/// the end of i, else the page would hold a frame then, and ends before j starts. So the link moves
-/// in(i, j) pages within the gap. One walk from i gives all j.
+/// In. When i ends, W(i) still holds its frames. So at most C - |W(i)| pages are above beside it,
+/// including those in flight. Let these be the ones that suit best: of all pages whose content is
+/// needed after i, those with the next use first. The choice is MIN's (bound.h), all intervals
+/// having begun. Its fetches for the ops i + 1 .. j are the least.
 ///
-/// Out. Take what the ops i .. j - 1 write above, each write until the content is needed last,
-/// meets an op below or the page is written above again. If it is not above at some op in between
-/// where it is needed still, it was copied out after its op ended and before that op starts. At
-/// each op k at most C - |W(k)| of them are above beside W(k), and those in W(k) itself may be too.
-/// Each is an interval; the greatest number that can stay throughout is found as before. (Those
-/// that are copied, but which k holds, are given a frame for nothing, which only raises it.) The
-/// rest, and what ops below meet up to j, is out(i, j), copied within the gap. Writes of one page
-/// count once each, as each copy out is made between its write and the next.
+/// Each of these fetches begins after the end of i, or the page would hold a frame then. Each ends
+/// before j starts. So the link moves in(i, j) pages within the gap. One walk from i gives all j.
+///
+/// Out. Take the content that the ops i .. j - 1 write above. Each write counts until the content
+/// is needed last, meets an op below, or the page is written above again. Suppose that the content
+/// is not above at some op in between, where it is needed still. Then it was copied out after its
+/// op ended and before that op starts.
+/// - At each op k at most C - |W(k)| of these pages are above beside W(k). Those in W(k) itself may
+///   be above, too.
+/// - Each write is an interval. The greatest number that can stay throughout is found as before.
+/// - Pages that are copied, but which k holds, are given a frame for nothing. That only raises the
+///   number.
+/// The rest, and the content that ops below meet up to j, is out(i, j), copied within the gap.
+/// Writes of one page count once each, as each copy out is made between its write and the next.
 ///
 /// So gap(i, j) >= max(c(i + 1) + ... + c(j - 1), each link's seconds for in(i, j) and out(i, j)).
 ///
-/// Chains. A chain of ops a < b < ... < z, where z is a some iterations later, divides this time
-/// into ops and gaps without overlap. So these m iterations take at least c(a) + gap(a, b) + c(b) +
-/// ..., on average 1 / m of it. Every closed chain is a bound, so nothing is lost in truth if a
-/// better one is missed. Steps i, i + 1 are chains, too, so windows bound at least what compute
-/// does.
+/// Chains. In a chain of ops a < b < ... < z, z is a, m iterations later. The chain divides this
+/// time into ops and gaps without overlap. So these m iterations take at least c(a) + gap(a, b) +
+/// c(b) + ..., and one takes 1 / m of it on average. Every closed chain is a bound, so the result
+/// is true even if a better chain is missed. Steps i, i + 1 are chains, too, so windows bound at
+/// least what compute does.
 
 namespace sluice::analysis {
 

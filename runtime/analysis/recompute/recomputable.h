@@ -31,11 +31,14 @@ inline constexpr std::size_t kRecomputableAccessesMax = std::size_t{1} << 20;
 /// - is discarded in the end
 /// - is used in one lane
 /// - has a writer that finds all its inputs, unchanged and not discarded, before `next_use`
-/// An input may be made again, too, if it is there by then. Of tensors that exclude each other
-/// those stay that cost the least per byte-second. So any subset of the result is possible as well.
-/// Tensors that share bytes with others are left out. Only the `count_max` with the most
-/// byte-seconds are looked at, and only as many as their writers have kRecomputableAccessesMax
-/// accesses together. The result is in the order of `next_use`, then of `writer`.
+///
+/// An input may be made again, too, if it is there by then. Among tensors that exclude each other,
+/// those with the least cost per byte-second stay. So any subset of the result is possible as well.
+/// Tensors that share bytes with others are left out.
+///
+/// At most `count_max` tensors are looked at, those with the most byte-seconds. The accesses of
+/// their writers are at most kRecomputableAccessesMax together. The result is in the order of
+/// `next_use`, then of `writer`.
 std::vector<Recomputable> FindRecomputable(const Schedule& schedule, std::size_t count_max = 1024);
 
 /// Times at which each op begins and ends if nobody waits for pages or for another lane.

@@ -106,7 +106,7 @@ class Core::Impl {
     std::deque<DueLeave> let_go;     ///< pages that were to leave and are clean: there until needed
     std::set<PageIndex> brought_up;  ///< pages brought up from this tier while a plan was followed
     Answer answer;                   ///< last answer to a ticket
-    // Per pump:
+    // Members of one pump:
     /// Arrival of the first ticket that wanted a frame and got none.
     std::uint64_t starved_arrival = UINT64_MAX;
     bool starved = false;

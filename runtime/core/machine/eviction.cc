@@ -142,7 +142,7 @@ std::optional<PageIndex> Core::Impl::VictimForNothing(TierIndex tier, const Clai
   const bool all_known = !tiers_[last_tier()].fenced;  // a fence makes doomed copies count again
   if (!all_known || tasks_.empty()) return AskVictim(tier, claim.page, leaves);
   if (tiers_[tier].lossless.empty()) return std::nullopt;
-  if (tier == 0 && !online_) {  // these are the pages told free to leave, with no tier above
+  if (tier == 0 && !online_) {  // pages told free to leave, with no tier above
     TellWant(tier, claim.page);
     return Checked(tier, options_.policy->VictimToDrop(tier, leaves), leaves);
   }

@@ -39,7 +39,7 @@ bool Core::Impl::NeededByHead(TierIndex tier, const Claim& claim) const {
   if (!holders_.empty() || pending_.empty() || pending_.front()->arrival >= claim.arrival) {
     return false;
   }
-  if (claim.mover != kNoPage && InTransit(pages_[claim.mover])) return false;  // must go on (I9)
+  if (claim.mover != kNoPage && InTransit(pages_[claim.mover])) return false;  // moves go on (I9)
   const auto passes = [&](const Need& need) {
     const Page& p = pages_[need.request.page];
     if (need.ready || need.request.tier > tier || p.copies[tier].state != CopyState::kNone) {

@@ -35,7 +35,7 @@ void Core::Impl::GiveFrame(TierIndex tier, FrameIndex frame, PageIndex index) {
   Position returns = state.homes.TakenAt(frame);
   if (!state.homes.chosen() && state.keeps_mappings) {
     for (const PageIndex page : state.mapped.PagesOf(frame)) {
-      // Sooner than to a frame that no page is mapped to.
+      // A mapped page counts as one that returns, so that frames without one are taken first.
       returns = std::min({returns, kNever - 1, UseAt(pages_[page], tier)});
     }
   }

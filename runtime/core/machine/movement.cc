@@ -471,7 +471,8 @@ void Core::Impl::LiftFence(TierState* tier) {
   }
 }
 
-/// Counted per page: what cannot be brought fails those who wait for it, however well others come.
+/// Failures count per page. A page that cannot be brought fails its waiters, however well others
+/// come.
 void Core::Impl::NoteBringFailure(const Task& task) {
   std::uint8_t& failures = page(task.page).bring_failures[task.target];
   if (++failures < kBringFailuresMax) return;

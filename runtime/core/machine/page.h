@@ -106,8 +106,8 @@ struct Page {
   std::uint32_t tasks = 0;  ///< tasks in flight, of any kind
   std::uint64_t generation = 0;
   std::array<PageCopy, kTiersMax> copies;
-  /// The frame that the page's last mapped copy left in each tier. Where mappings are kept: the
-  /// frame that the page's address is mapped to.
+  /// The frame that the page's last mapped copy left in each tier. A tier that keeps mappings has
+  /// the frame here that the page's address is mapped to.
   std::array<FrameIndex, kTiersMax> was_mapped_to = NoFrames();
   /// Attempts in a row that did not bring the page to each tier, or map it there.
   std::array<std::uint8_t, kTiersMax> bring_failures{};

@@ -224,7 +224,7 @@ void Core::Impl::On(const Release& event) {
     Page& p = page(index);
     const auto held = std::find_if(
         p.queue.begin(), p.queue.end(), [&](const Need* need) { return need->ticket == &ticket; });
-    if (held == p.queue.end()) continue;  // released before: harmless
+    if (held == p.queue.end()) continue;  // an earlier release is harmless
     if (p.copies[(*held)->request.tier].under_way) {
       late_releases_[index].push_back(ticket.number);
       continue;

@@ -5,7 +5,7 @@
 namespace sluice::core {
 namespace {
 
-/// Less than that of a page is nothing.
+/// Part of a page that counts as none.
 constexpr double kNothing = 1e-6;
 
 }  // namespace

@@ -204,7 +204,7 @@ bool Core::Impl::LeavePlanned(const DueLeave& due) {
   }
   if (!p.queue.empty() || p.goal_queued) return true;  // wanted again
   if (!copy.candidate) {
-    if (!leave.stays && copy.readers > 0 && !copy.mapping) copy.leaving = true;  // is being written
+    if (!leave.stays && copy.readers > 0 && !copy.mapping) copy.leaving = true;  // a write runs
     return true;
   }
   const bool kept = !leave.stays && IsToBeKeptBelow(index, tier);
@@ -217,7 +217,8 @@ bool Core::Impl::LeavePlanned(const DueLeave& due) {
   return StartEviction(tier, index, {.purpose = purpose, .page = index});
 }
 
-/// Below the fastest tier it may stay until its frame is needed: it costs nothing then either.
+/// Lets a page go. Below the fastest tier it may stay until its frame is needed, as leaving costs
+/// nothing then either.
 void Core::Impl::LetGo(PageIndex index, const DueLeave& due) {
   const TierIndex tier = due.leave.tier;
   if (tier == 0) return EvictFree(tier, index, {});

@@ -51,8 +51,8 @@ void TierPlanner::BeginInTime(std::vector<PlannedGap>* planned,
   }
 }
 
-/// Page-outs slow down page-ins of the same time, and take processors when ops may wait. Where
-/// there is room for longer, pages are written when nothing comes.
+/// Page-outs slow down page-ins of the same time, and take processors when ops may wait. Pages that
+/// have room for longer are written when nothing comes.
 void TierPlanner::WriteBesideReads(std::vector<PlannedGap>* planned,
                                    std::vector<std::int64_t>* resident) {
   PlanLink link = input_.links[tier_];

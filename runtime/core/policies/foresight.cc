@@ -125,8 +125,8 @@ std::optional<PageIndex> NextUsePolicy::VictimToWrite(
   return FirstOf(lasts);
 }
 
-/// Compares use / cost without a division. What is used never, or costs nothing, is worth
-/// infinitely much; of two such the cheaper goes first.
+/// Compares use / cost without a division. A page that is used never, or costs nothing, is worth
+/// infinitely much. The cheaper of two such pages goes first.
 bool NextUseCostPolicy::Before(std::size_t class_a,
                                const NextUseOrder::Rank& a,
                                std::size_t class_b,

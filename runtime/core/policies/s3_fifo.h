@@ -20,7 +20,7 @@ struct S3FifoOptions {
 };
 
 /// S3-FIFO (Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023). Pages come
-/// into a small FIFO. Those used more than once there go on to the main one; the others are evicted
+/// into a small FIFO. Pages used more than once there go on to the main one; the others are evicted
 /// and remembered. A page that comes back while remembered goes to the main queue at once. The main
 /// queue gives a page as many second chances as it has been used, up to three.
 class S3Fifo : public Replacement {
@@ -40,7 +40,7 @@ class S3Fifo : public Replacement {
     std::optional<PageIndex> answer;
     std::vector<PageIndex> promoted;  ///< pages that move from the small queue to the main one
     /// Pages of the main queue that are looked at, in order; the victim is one of them. Each page
-    /// loses `rounds` uses. Those before the victim lose one more, and go to the end.
+    /// loses `rounds` uses. Pages before the victim lose one more, and go to the end.
     std::vector<PageIndex> looked_at;
     std::uint8_t rounds = 0;
   };

@@ -171,7 +171,7 @@ void Core::Impl::ContinueGoal(PageIndex index) {
   // it dies.
   const bool on_its_way = p.held_tier != kNoTier && !p.write_pinned && !Dies(p);
   if (BlockedByQueue(p) && !on_its_way) {
-    DequeueGoal(p, index);  // taken up again when the queue has moved on
+    DequeueGoal(p, index);  // a later pass takes it up when the queue has moved on
     return;
   }
   if (state.ahead_blocked && !on_its_way) return;

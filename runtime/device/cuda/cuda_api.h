@@ -82,7 +82,7 @@ class CudaApi {
   /// Lets the calling thread make calls that another thread's global capture would forbid.
   virtual CudaCode RelaxCaptureMode() = 0;
 
-  // Streams. Those made here do not wait for the legacy default stream.
+  // Streams. Streams made here do not wait for the legacy default stream.
   virtual CudaCode CreateStream(CudaStream* stream) = 0;
   virtual CudaCode DestroyStream(CudaStream stream) = 0;
   virtual CudaCode SynchronizeStream(CudaStream stream) = 0;

@@ -55,7 +55,7 @@ class CudaStreamOfDevice : public Stream {
     absl::Status status = Notify([&](absl::Status done) { reached.set_value(std::move(done)); });
     if (status.ok()) status = reached.get_future().get();
     if (status.ok() || adopted_) return;
-    // The driver itself is asked where there is no event. That holds up its other callers.
+    // Without an event the driver itself is asked, which holds up its other callers.
     const ScopedCudaContext current(share_);
     share_.Check(share_.api().SynchronizeStream(stream_), "cuStreamSynchronize").IgnoreError();
   }

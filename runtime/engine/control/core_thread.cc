@@ -167,7 +167,7 @@ void CoreThread::On(FreeRequest& request) {
 
 void CoreThread::On(DiscardRequest& request) {
   for (const PageRun& run : request.runs) {
-    // Freed by another thread meanwhile: dead anyway.
+    // Another thread has freed the tensor meanwhile: the bytes are dead anyway.
     if (!owners_.Usable(request.segment, run)) continue;
     parts_.mover->views().NoteDiscard(owners_.Owner(run.first), run);
     Feed(core::DiscardPages{run.first, run.pages});

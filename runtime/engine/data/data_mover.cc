@@ -59,8 +59,8 @@ struct DataMover::FillJob {
   LinkMeter::Clock::time_point begun = {};  ///< begin of the last read from a file
 };
 
-/// A page that is copied to a frame while that is mapped at the page's address. What is written
-/// before `missing` falls is read by who brings it to 0.
+/// A page that is copied to a frame while that is mapped at the page's address. The thread that
+/// brings `missing` to 0 sees all writes before any fall of it.
 struct DataMover::Landing {
   std::atomic<int> missing{2};
   std::atomic<int> not_under_way{2};  ///< events to come: the copy's start, the mapping

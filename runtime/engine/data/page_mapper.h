@@ -26,10 +26,10 @@ struct PageInFrame {
 };
 
 /// Maps frames under the addresses of tensors. The mapping of a page that has left its frame is
-/// kept (LeftMapping). A page that comes back to its frame is then mapped already. That saves two
-/// changes of the page table that every processor, or the GPU, has to hear of. Where mappings stay,
-/// one frame is under the addresses of several pages; at most one of them is in the frame. Threads:
-/// Displace and Forget the core's, Reuse and Leave any, the rest the mapper's.
+/// kept (LeftMapping). A page that comes back to its frame is then mapped already. Two changes of
+/// the page table are saved, of which every processor, or the GPU, has to hear. One frame is then
+/// under the addresses of several pages; at most one of them is in the frame. Threads: Displace and
+/// Forget the core's, Reuse and Leave any, the rest the mapper's.
 class PageMapper {
  public:
   struct Options {

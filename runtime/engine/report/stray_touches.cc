@@ -28,7 +28,8 @@ const struct sigaction& EarlierAction(int signal) {
   return EarlierActions()[signal == SIGBUS ? 1 : 0];
 }
 
-/// A line that is made and written by what a signal handler may call. What does not fit is cut off.
+/// A line that is made and written by what a signal handler may call. Text that does not fit is cut
+/// off.
 class SignalLine {
  public:
   SignalLine& Add(std::string_view text) {

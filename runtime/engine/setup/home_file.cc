@@ -104,7 +104,7 @@ absl::Status HomeFile::NoteFacts(std::uint64_t bytes) {
                                                 home_.offset));
 }
 
-/// Asked after a read: bytes that were read before a change are those of before.
+/// The check follows a read: bytes that were read before a change are those of before.
 absl::Status HomeFile::CheckUnchanged() const {
   if (!home_.read_only) return absl::OkStatus();
   SLUICE_ASSIGN_OR_RETURN(const struct stat facts, Stat(descriptor_, home_.path));
@@ -188,7 +188,7 @@ absl::Status HomeFile::ReadPage(std::uint64_t offset, std::span<std::byte> page)
 }
 
 absl::Status HomeFile::ReadPart(std::uint64_t offset, std::span<std::byte> out) const {
-  Advise(offset, out.size(), POSIX_FADV_WILLNEED);  // many requests at a time
+  Advise(offset, out.size(), POSIX_FADV_WILLNEED);  // the kernel reads with many requests at a time
   absl::Status status = home_.block_sums == nullptr ? Read(offset, out) : ReadVerified(offset, out);
   Advise(offset, out.size(), POSIX_FADV_DONTNEED);
   return status;

@@ -185,7 +185,7 @@ void PageViews::RunAll(core::TierIndex tier, std::span<const core::FrameIndex> f
     bool left = true;
     for (const core::FrameIndex frame : frames) left = IsFree(Key{tier, frame}) && left;
     if (!left) {
-      // What comes after has to follow this, too.
+      // Later jobs of these frames have to follow this one, too.
       const std::uint64_t change = Post(std::move(job));
       for (const core::FrameIndex frame : frames) left_[Key{tier, frame}] = change;
       return;
@@ -213,7 +213,7 @@ void PageViews::Map(const SegmentPtr& segment,
     const base::MutexLock lock(mutex_);
     View& view = ViewOf(segment, page);
     if (view.place != frame || !IsDone(view.change)) {
-      // Forced: a job before this one may yet fail.
+      // The job is posted even if the place is the same, since a job before this one may yet fail.
       if (view.place != frame) Leave(view.place, posted_ + 1);
       view.place = frame;
       shown_in_[Key{frame.tier, frame.frame}] = page;

@@ -14,7 +14,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace sluice::optim::HWY_NAMESPACE {
 
-/// Added up by fours, and these in double.
+/// The sum of sixteen: by fours first, and these in double.
 template <typename T>
 HWY_INLINE double SumOfSixteen(const T (&sums)[16]) {
   T lanes[4];

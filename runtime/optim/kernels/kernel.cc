@@ -44,7 +44,8 @@ UpdateFn FindUpdate(const KernelSpec& spec, std::int64_t highway) {
 
 /// Whether this processor has it and it was compiled.
 bool IsSupported(const TargetName& target) {
-  // Asked once: cpuid leaves a virtual machine, and takes longer there than the update of a page.
+  // The answer is kept: cpuid leaves a virtual machine, and takes longer there than the update of a
+  // page.
   static const std::int64_t kSupported = hwy::SupportedTargets();
   const bool has = target.target == SimdTarget::kScalar || (kSupported & target.highway) != 0;
   return has && FindUpdate({}, target.highway) != nullptr;

@@ -86,7 +86,7 @@ OffloadedOptimizer::Impl::Impl(Runtime& runtime, const OptimizerOptions& options
 OffloadedOptimizer::Impl::~Impl() {
   save_thread_.reset();
   runner_.reset();
-  // Whatever the thread had come to; a step that is over stays what it is.
+  // A step that is under way fails, wherever the thread was. A step that is over stays what it is.
   if (state_ != nullptr && !state_->over()) {
     state_->Fail(absl::CancelledError("the optimizer was destroyed"));
   }

@@ -20,7 +20,8 @@ constexpr std::uint64_t kShareOfDram = 4;
 /// Batches per depth, so that parts that come do not wait for a whole batch.
 constexpr std::size_t kBatchesInDepth = 4;
 
-/// Far beyond fp32; the inverse is still a product of two of its normal numbers.
+/// Limits of the loss scale, far beyond fp32. The inverse is still a product of two normal fp32
+/// numbers.
 constexpr double kLossScaleMin = 1e-75;
 constexpr double kLossScaleMax = 1e75;
 
@@ -49,7 +50,7 @@ std::size_t Depth(const Runtime& runtime, const OptimizerOptions& options) {
   if (link == stats.links.end() || !(link->second.in.busy_seconds > 0)) {
     return std::min(kDepthAtFirst, limit);
   }
-  // Twice the bytes that come in while one slow read is under way.
+  // Depth for twice the bytes that come in while one slow read is under way.
   const DirectionStats& in = link->second.in;
   const double rate = static_cast<double>(in.bytes) / in.busy_seconds;
   const double ahead = 2 * rate * in.latency.p99_us * 1e-6;
@@ -195,7 +196,7 @@ absl::Status OffloadedOptimizer::Impl::GradientReady(GroupId id) {
     return absl::OkStatus();
   }
   Scan(*group);
-  // Their pages come in while the norm completes.
+  // Pages of the updates come in while the norm completes.
   const bool all =
       std::all_of(groups_.begin(), groups_.end(), [](const Group& each) { return each.ready; });
   if (all) UpdateReady();

@@ -24,8 +24,8 @@ TensorSpec SpecOf(std::string name, std::uint64_t count, DType type, TierKind lo
           .lowest = lowest};
 }
 
-/// Half a page and more: a segment of its own, so that its parts lie in one page each. Smaller ones
-/// share pages, as each would waste most of one.
+/// Whether the tensor takes half a page or more. It has a segment of its own then, so that its
+/// parts lie in one page each. Smaller tensors share pages, as each would waste most of one.
 bool IsLarge(const TensorSpec& spec, Bytes page) {
   return 2 * SizeOf(spec).count() >= page.count();
 }

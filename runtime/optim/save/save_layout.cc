@@ -14,7 +14,7 @@ namespace {
 
 using LayoutJson = nlohmann::json;
 
-/// Far from where the bytes of a parameter would not be a number.
+/// Largest count of elements in a save. Its bytes still fit into 64 bits.
 constexpr std::uint64_t kCountMax = std::uint64_t{1} << 58;
 constexpr const char* kStateSuffixes[] = {".m", ".v"};
 

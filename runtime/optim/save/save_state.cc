@@ -119,7 +119,7 @@ absl::Status SaveState::Commit() {
 }
 
 void SaveState::End(const absl::Status& status) {
-  // Whoever is told of a failure finds nothing of the file.
+  // The file of a failed save has gone before anybody is told.
   writer_.reset();
   const base::MutexLock lock(mutex_);
   if (!status.ok()) failure_ = optim::Failure::From(status);

@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Far from where counting on would run over.
+/// Largest step, and largest length of a shape. Counting on from it cannot overflow.
 constexpr std::uint64_t kStepMax = std::uint64_t{1} << 62;
 
 Json RatesToJson(const GroupRates& rates) {

@@ -20,8 +20,8 @@ struct ForkJoinThreads {
   base::ThreadPriority priority = base::ThreadPriority::kBulk;
 };
 
-/// Splits work over threads: the calling one and some others. Where there are several NUMA nodes,
-/// the threads are bound to the nodes instead. The results do not depend on which thread does what.
+/// Splits work over threads: the calling one and some others. If there are several NUMA nodes, the
+/// threads are bound to the nodes instead. The results do not depend on which thread does what.
 /// Threads: one calls ForEach at a time.
 class ForkJoin {
  public:

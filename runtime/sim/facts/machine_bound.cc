@@ -12,8 +12,8 @@ constexpr std::uint64_t kVolumeSteps = std::uint64_t{1} << 20;
 constexpr std::uint64_t kWindowEndsMax = 256;
 constexpr std::uint64_t kIterationsMax = 64;
 
-/// Both directions together reach `both` only while both have work; alone each keeps its rate. Of
-/// several paths some may move in and others out, so that is said of each.
+/// Both directions together reach `both` only while both have work; alone each keeps its rate. Some
+/// paths may move in and others out, so that is said of each.
 analysis::BoundLink BoundLinkOf(MachineLink link) {
   for (MachinePath& path : link.paths) {
     double& both = path.both_bytes_per_s;

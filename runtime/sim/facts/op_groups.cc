@@ -51,7 +51,7 @@ void Add(const OpGroup& op, OpGroup* group) {
 /// Puts one op after the other into groups.
 class Grouper {
  public:
-  /// Into the group of this name, or that of the rest once there are too many.
+  /// Puts the op into the group of this name, or into that of the rest once there are too many.
   void Put(const std::string& name, const OpGroup& op) {
     auto found = ids_.find(name);
     if (found == ids_.end()) {

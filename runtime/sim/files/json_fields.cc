@@ -28,7 +28,7 @@ absl::StatusOr<std::uint64_t> ToWhole(const Json& value, std::string_view what, 
 }
 
 absl::StatusOr<double> ToSeconds(const Json& value, std::string_view what) {
-  // Written so that no comparison with a NaN passes.
+  // The comparisons are written so that no NaN passes.
   if (!value.is_number() || !(value.get<double>() >= 0 && value.get<double>() <= kSecondsMax)) {
     return Wrong(value, what, fmt::format("a number of seconds from 0 to {:g}", kSecondsMax));
   }

@@ -59,8 +59,7 @@ class Extents {
 
 /// The extents that each op touches, each once.
 struct OpVisits {
-  /// Begins of the extents of each op. Those of op i are extents[begin[i]] to extents[begin[i +
-  /// 1]].
+  /// Begins of the extents of each op. Op i has extents[begin[i]] to extents[begin[i + 1]].
   std::vector<std::size_t> begin;
   std::vector<std::uint32_t> extents;
 

@@ -46,8 +46,8 @@ struct Machine {
   std::vector<MachineTier> tiers;
   std::vector<MachineLink> links;
 
-  /// Whether each path of the link leads to a drive of its own, so that a page comes back over the
-  /// path that it went by. Memory below a link is reached over all of them.
+  /// Whether each path of the link leads to a drive of its own. A page then comes back over the
+  /// path that it went by. Memory below a link is reached over all paths.
   bool LeadsToDrives(std::size_t link) const { return tiers[link + 1].kind == TierKind::kNvme; }
 };
 

@@ -27,7 +27,7 @@ LinkUse UseOf(const LinkModel& link, const MachineLink& machine_link) {
   return sum;
 }
 
-/// Per iteration, of `count` of them.
+/// The use of a path per iteration, over `count` of them.
 PathUse Mean(const PathUse& from, const PathUse& to, int count) {
   const auto n = static_cast<std::uint64_t>(count);
   return {.in_bytes = (to.in_bytes - from.in_bytes) / n,

@@ -88,8 +88,8 @@ void Simulation::TakeTurn(std::uint32_t op) {
   if (ops_[op].failed) FinishOp(op);
 }
 
-/// Ahead only of its own lane's op: what it held while another lane has to go first might be what
-/// that one needs.
+/// An op may be asked for ahead of its own lane's op alone. Otherwise it might hold what the op of
+/// another lane needs that has to go first.
 bool Simulation::MayAskFor(std::uint32_t op) const {
   if (ops_[op].waits != 1 || !options_.ask_ahead) return ops_[op].waits == 0;
   const std::optional<std::uint32_t> before = before_in_lane_[op];

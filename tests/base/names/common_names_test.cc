@@ -45,7 +45,7 @@ TEST(OurKeyTest, KnowsFlagsOfOthersThatAreKeysHere) {
   EXPECT_EQ(OurKey("--frobnicate"), "");
 }
 
-TEST(CommonNamesTest, EachIsWrittenAsItIsLookedFor) {
+TEST(CommonNamesTest, EachCommonNameIsFoundAsItIsWritten) {
   std::set<std::pair<std::string, std::string>> seen;
   for (const CommonName& each : CommonNames()) {
     const std::string theirs(each.theirs);

@@ -3,7 +3,7 @@
 namespace sluice::faults {
 namespace {
 
-/// What only the virtual disk can be made to do is left out.
+/// Cases with seeds, or with refused submissions, need the virtual disk.
 bool RunsOnMedia(const FaultCase& fault) {
   return !fault.seeds && fault.options.disk.refusal.times == 0;
 }

@@ -20,14 +20,14 @@ constexpr std::uint64_t kTraceSeed = 20;
 constexpr std::uint32_t kTraceSteps = 500;
 /// Orders of completion that are tried.
 constexpr std::uint64_t kSeeds = 600;
-/// Real media do not repeat themselves: no run has more attempts than that.
+/// Limit of attempts in a run, since real media do not repeat themselves.
 constexpr std::uint64_t kAttemptsMax = 100'000;
 /// A run on real media takes a tenth of a second.
 constexpr std::chrono::minutes kRunMax{2};
-/// Of so many strikes some have every consequence that the fault can have.
+/// Number of strikes after which every possible consequence has been seen.
 constexpr std::uint64_t kStrikesThatShow = 8;
 
-/// What the runs of one loop came to.
+/// Sums over the runs of one loop.
 struct Totals {
   std::uint64_t runs = 0;
   std::uint64_t strikes = 0;
@@ -154,7 +154,7 @@ bool Loop::CheckAt(std::uint64_t number) {
                                         kTraceSeed);
   SCOPED_TRACE(place);
   const PlaceOnAbort announce(place);
-  // In virtual time a run that does not end has too many steps.
+  // A limit of steps ends a run in virtual time.
   std::optional<Watchdog> watchdog;
   if (medium_ != Medium::kVirtual) watchdog.emplace(place, kRunMax);
   const RunOutcome outcome = RunAt(number);
@@ -195,13 +195,14 @@ void Loop::CheckStruck(const RunOutcome& outcome) const {
   CheckRemedies(outcome);
 }
 
-/// What is made again is a page that the store did not give.
+/// A page is reproduced only if the store did not give it.
 void Loop::CheckReproduced(const RunOutcome& outcome) const {
   if (fault_.code == absl::StatusCode::kDataLoss) return;
   std::uint64_t failures = 0;
   for (const auto& [code, count] : outcome.store_failures) failures += count;
   const bool of_writes = fault_.options.plan.direction == io::IoDirection::kWrite;
-  EXPECT_LE(outcome.pages_reproduced, of_writes ? 0 : failures) << "it was there";
+  EXPECT_LE(outcome.pages_reproduced, of_writes ? 0 : failures)
+      << "reproduced pages whose content was readable";
 }
 
 void Loop::CheckOps(const RunOutcome& outcome) const {
@@ -223,7 +224,7 @@ void Loop::CheckRemedies(const RunOutcome& outcome) const {
   const std::uint64_t pages = lost == outcome.store_failures.end() ? 0 : lost->second;
   EXPECT_EQ(outcome.stats.retired, remedies.retires ? pages : 0);
   if (!remedies.moves) {
-    EXPECT_EQ(outcome.moved, 0U) << "there is no other drive, or no reason";
+    EXPECT_EQ(outcome.moved, 0U) << "pages moved without another drive or a reason";
   }
   EXPECT_LE(outcome.fenced, remedies.fences ? 1U : 0U);
 }
@@ -241,7 +242,7 @@ void Loop::Count(const RunOutcome& outcome) {
   totals_.fenced += outcome.fenced;
 }
 
-/// What must have been seen in some run at least, or the loop has tried nothing.
+/// A loop that never saw these effects has tested nothing.
 void Loop::CheckTotals() const {
   if (!fault_.seeds) {
     EXPECT_GT(totals_.strikes, 0U);
@@ -259,7 +260,7 @@ void Loop::CheckTotals() const {
   if (fault_.options.target == Target::kReproducible) {
     EXPECT_GT(totals_.reproduced, 0U);
   }
-  // What loses pages moves only what is just on its way to the drive.
+  // A fault that loses pages moves only writes in flight to the drive, and some runs have none.
   if (fault_.remedies.moves && !fault_.remedies.retires) {
     EXPECT_GT(totals_.moved, 0U);
   }

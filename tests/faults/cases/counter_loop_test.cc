@@ -18,7 +18,7 @@ class CounterLoop : public ::testing::TestWithParam<FaultCase> {};
 TEST_P(CounterLoop, AtSomeAttempts) {
   constexpr std::uint64_t kStride = 37;
   constexpr std::uint64_t kStrideMax = 293;
-  // There are fewer attempts on pages that can be reproduced.
+  // Attempts on reproducible pages are fewer.
   const bool few = GetParam().options.target == Target::kReproducible;
   if (CountsRegistrations(GetParam())) return RunCounterLoop(GetParam(), Medium::kVirtual, {});
   const std::uint64_t stride = std::min(kStrideMax, kStride * testing::kSlowdown) / (few ? 3 : 1);

@@ -8,7 +8,7 @@ namespace {
 
 using Kind = FaultPlan::Kind;
 
-/// Half of it is more than the trace writes pages, and loses.
+/// Slots of both drives. Half of them are more than the pages that the trace writes and loses.
 constexpr core::FrameIndex kSlots = 400;
 /// A drive that refuses three pages in a row has failed.
 constexpr std::uint64_t kWritesToFence = 3;
@@ -17,7 +17,7 @@ constexpr Remedies kMovesOn{.moves = true};
 constexpr Remedies kMovesOnAndFails{.moves = true, .fences = true};
 constexpr Remedies kRetiresAndFails{.retires = true, .moves = true, .fences = true};
 
-/// What one drive refuses another takes: nobody notices.
+/// A page that one drive refuses goes to another drive: no user notices.
 FaultCase GoesOn(const std::string& name, const FaultPlan& plan, const Remedies& remedies) {
   return {.name = name, .options = WithPlan(plan), .remedies = remedies};
 }
@@ -60,7 +60,8 @@ void AddWriteErrors(std::vector<FaultCase>* cases) {
   const FaultPlan enospc = Error(kWrite, ENOSPC, kAlways);
   cases->push_back(GoesOn("WriteEioOnce", eio(1), kMovesOn));
   cases->push_back(GoesOn("WriteEioStaysInOnePlace", eio(kAlways), kMovesOn));
-  // What is on its way then ends well on a drive that has failed, and goes on all the same.
+  // Writes in flight succeed after the third refusal, on a drive that has failed by then. They go
+  // on to another drive all the same.
   cases->push_back(GoesOn("WriteEioThrice", Everywhere(eio(kWritesToFence)), kMovesOnAndFails));
   cases->push_back(GoesOn("WriteEioEverywhere", Everywhere(eio(kAlways)), kMovesOnAndFails));
   cases->push_back(GoesOn("WriteEnospcOnce", Refused(kWrite, ENOSPC, 1), kMovesOn));

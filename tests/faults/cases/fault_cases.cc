@@ -18,7 +18,7 @@ const FaultPlan kEioStays{
 
 std::string VerbOf(io::IoDirection direction) { return direction == kRead ? "Read" : "Write"; }
 
-/// Counts that end after a block, or inside of one: what is left is moved by another attempt.
+/// Counts that end after a block, or inside of one. Another attempt moves the rest.
 void AddSplits(io::IoDirection direction, std::vector<FaultCase>* cases) {
   const std::string verb = VerbOf(direction);
   for (const std::uint64_t moved : {4096, 4700, 8191}) {
@@ -193,8 +193,8 @@ std::vector<FaultCase> RegistrationCases() {
 }
 
 std::vector<FaultCase> FullRingCases() {
-  // Each attempt of a request waits for a hundred refusals before it fails, and a page is brought
-  // or written three times before somebody is told.
+  // Each attempt of a request waits for a hundred refusals before it fails. A page is read or
+  // written three times before its user is told.
   constexpr std::uint64_t kForLong = 3 * 100 * (kAttempts + 2);
   FaultCase busy{.name = "RingOfFourEagainForAWhile"};
   busy.options = WithPlan(Everywhere({.kind = Kind::kRefused, .error_number = EAGAIN, .times = 4}));

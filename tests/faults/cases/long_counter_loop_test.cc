@@ -11,8 +11,8 @@
 namespace sluice::faults {
 namespace {
 
-/// Every attempt to register memory, and more of those on pages that can be reproduced: there are
-/// few.
+/// Attempts in steps of `stride`. Registrations of memory are few, so every one is struck. Attempts
+/// on reproducible pages are few, too, so their stride is a fourth.
 LoopStride Every(std::uint64_t stride, const FaultCase& fault, std::uint64_t offset = 0) {
   if (CountsRegistrations(fault)) return {};
   if (fault.options.target == Target::kReproducible) stride /= 4;

@@ -13,7 +13,7 @@
 namespace sluice::faults {
 namespace {
 
-// What the child ends with.
+// Exit codes of the child.
 constexpr int kRefused = 0;
 constexpr int kNotAnswered = 1;
 constexpr int kOtherwise = 2;
@@ -50,7 +50,7 @@ std::string Describe(int wait_status) {
 }  // namespace
 
 std::string CallStoreInChild(io::PageStore& store, std::uint64_t page_bytes) {
-  // Or the child has it too, and some runtimes write it when they exit.
+  // Buffered output is flushed first. Otherwise some runtimes write it at the child's exit, too.
   std::fflush(stdout);
   const pid_t child = fork();
   if (child < 0) return "fork failed";

@@ -7,8 +7,8 @@
 
 namespace sluice::faults {
 
-/// Forks; the child reads and writes a page of the store that it has inherited, and both must be
-/// refused (FailedPrecondition) within the call. What went otherwise; empty: nothing.
+/// Forks a child that reads and writes a page of the inherited store. Both must be refused
+/// (FailedPrecondition) within the call. Returns the first other outcome; empty: none.
 std::string CallStoreInChild(io::PageStore& store, std::uint64_t page_bytes);
 
 }  // namespace sluice::faults

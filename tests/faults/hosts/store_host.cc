@@ -36,7 +36,7 @@ void StoreHost::Open(io::DriveSetOptions set, base::Timer* late, base::WorkerPoo
   SLUICE_CHECK(absl::IsFailedPrecondition(opened), unavailable_.c_str());
 }
 
-/// As io::CreateDriveSet does it. One drive is the store itself.
+/// Drives as io::CreateDriveSet makes them. One drive is the store itself.
 absl::Status StoreHost::OpenDrives(const io::DriveSetOptions& set,
                                    base::Timer* late,
                                    base::WorkerPool& workers) {
@@ -70,7 +70,7 @@ std::unique_ptr<io::IoEngine> StoreHost::MakeFaulty(std::unique_ptr<io::IoEngine
                                                     base::Timer* late) {
   testing::FaultHooks hooks = options_.hooks;
   hooks.timer = late;
-  // Whoever waits for the held completion looks again.
+  // A waiter for the held completion looks again after this job.
   hooks.on_held = [this] { executor().Post([] {}); };
   auto faulty = std::make_unique<testing::FaultyEngine>(
       std::move(upstream), options_.plan, options_.page_bytes, std::move(hooks));
@@ -78,7 +78,8 @@ std::unique_ptr<io::IoEngine> StoreHost::MakeFaulty(std::unique_ptr<io::IoEngine
   return faulty;
 }
 
-/// On a thread of the store. With others a write may be on its way to the drive.
+/// The call is on a thread of the store. With several threads, a write may be in flight to the
+/// drive.
 void StoreHost::OnFenced(io::FencedDrive fenced) {
   if (options_.medium == Medium::kVirtual) {
     const auto at = std::find(directories_.begin(), directories_.end(), fenced.directory);

@@ -20,47 +20,47 @@
 
 namespace sluice::faults {
 
-/// On what the store runs.
+/// Kind of the engine below the store.
 enum class Medium { kVirtual, kUring, kThreads };
 std::string ToString(Medium medium);
 
-/// Nothing goes wrong but on the first drive.
+/// Options of a host. Only the first drive has faults.
 struct StoreHostOptions {
   Medium medium = Medium::kVirtual;
   std::uint64_t page_bytes = 4096;
   io::SlotIndex slots = 0;
   std::uint32_t drives = 1;
   testing::FaultPlan plan;
-  testing::FaultHooks hooks;  ///< `on_held` and `timer` are the host's
-  /// A drive has failed; on the thread of the executor.
+  testing::FaultHooks hooks;  ///< hooks of the test; the host sets `on_held` and `timer`
+  /// Function that is told of a failed drive, on the thread of the executor.
   std::function<void(io::FencedDrive)> on_fenced;
-  /// The virtual disks; the rings of real ones have the same number of entries.
+  /// Virtual disks. The rings of real disks have as many entries.
   VirtualEngineOptions disk;
 };
 
-/// The page store that the runtime has, of one drive or a set, over a faulty engine, and what makes
-/// its time pass. Threads: that of the test.
+/// The page store of the runtime, of one drive or a set, over a faulty engine. The host also makes
+/// the store's time pass. Threads: that of the test.
 class StoreHost {
  public:
   virtual ~StoreHost() = default;
 
-  /// Why this machine cannot run it; empty when it can.
+  /// Reason why this machine cannot run the medium; empty if it can.
   const std::string& unavailable() const { return unavailable_; }
   io::PageStore& store() { return *store_; }
   virtual Executor& executor() = 0;
-  /// Until Close.
+  /// Engine of the first drive, valid until Close.
   testing::FaultyEngine& engine() { return *engine_; }
-  /// Whether the fault has come, until Close.
+  /// Whether the fault has struck; valid until Close.
   virtual bool struck() const { return engine_->struck(); }
-  /// From now on nothing goes wrong, until Close.
+  /// Ends all faults. REQUIRES: not closed.
   virtual void Heal() { engine_->Heal(); }
-  /// Destroys the store, which waits for what is in flight.
+  /// Destroys the store, which waits for I/O in flight.
   virtual void Close() { store_.reset(); }
-  /// Time that has passed, where it is virtual.
+  /// Virtual time that has passed; 0 with a real medium.
   virtual std::chrono::microseconds now() const { return {}; }
-  /// Whether the medium can know memory by number.
+  /// Whether the medium can register memory.
   virtual bool registers_memory() const { return true; }
-  /// How much of it each drive knows really, `otherwise` where that cannot be asked.
+  /// Registered bytes of the drive that has fewest; `otherwise` if the medium cannot tell.
   virtual std::uint64_t known_bytes(std::uint64_t otherwise) const { return otherwise; }
 
  protected:
@@ -69,9 +69,9 @@ class StoreHost {
       : options_(options), ledger_(ledger) {}
 
   const StoreHostOptions& options() const { return options_; }
-  /// Of each drive.
+  /// Options of each drive.
   io::PageStoreOptions StoreOptions() const;
-  /// Makes the store, or says why that cannot be had. `late`: what is late comes by it.
+  /// Makes the store, or sets unavailable(). `late`: delivers late completions.
   void Open(io::DriveSetOptions set, base::Timer* late, base::WorkerPool& workers);
 
  private:
@@ -98,7 +98,7 @@ class StoreHost {
 
 std::unique_ptr<StoreHost> MakeStoreHost(const StoreHostOptions& options, SlotLedger& ledger);
 
-// What MakeStoreHost chooses from.
+// Hosts that MakeStoreHost chooses from.
 std::unique_ptr<StoreHost> MakeVirtualHost(const StoreHostOptions& options, SlotLedger& ledger);
 std::unique_ptr<StoreHost> MakeRealHost(const StoreHostOptions& options, SlotLedger& ledger);
 

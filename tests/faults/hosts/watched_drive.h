@@ -16,7 +16,7 @@ namespace sluice::faults {
 class WritesToCome {
  public:
   void Add(const std::byte* data, io::SlotIndex slot);
-  /// The slot of the write whose page begins at `data`, once.
+  /// Slot of the write with the page at `data`. Each write is taken once.
   std::optional<io::SlotIndex> Take(const std::byte* data);
 
  private:
@@ -58,9 +58,10 @@ class WatchedEngine final : public io::IoEngine {
   const std::unique_ptr<io::IoEngine> upstream_;
 };
 
-/// One drive: sees that nothing is written to it once it has failed, and that what ends well there
-/// goes on to another drive, which has room. Its engine is a WatchedEngine, and the ledger sees
-/// that nothing is written to a place that lost a page. Threads: as PageStore.
+/// One drive of a set. It checks that nothing is written to it once it has failed. A write that
+/// ends well there afterwards must go on to another drive with room. Its engine is a WatchedEngine,
+/// and the ledger checks that nothing is written to a place that lost a page. Threads: as
+/// PageStore.
 class WatchedDrive final : public io::PageStore {
  public:
   struct Parts {
@@ -72,8 +73,8 @@ class WatchedDrive final : public io::PageStore {
   WatchedDrive(std::unique_ptr<io::PageStore> upstream, Parts parts)
       : parts_(std::move(parts)), upstream_(std::move(upstream)) {}
 
-  /// From now on the set writes nothing here. REQUIRES: no write is on its way from the set to the
-  /// drive at this moment, as none is where there is one thread only.
+  /// Notes that the set writes nothing to this drive from now on. REQUIRES: no write is on its way
+  /// from the set to the drive, which holds if there is one thread only.
   void NoteFenced();
 
   void Write(io::SlotIndex slot,

@@ -5,7 +5,7 @@
 namespace sluice::faults {
 namespace {
 
-/// So that a piece can be refused in part.
+/// Pieces of two pages, so that the kernel can refuse part of a piece.
 constexpr std::uint64_t kPagesOfPiece = 2;
 
 }  // namespace
@@ -62,7 +62,7 @@ void FrameRegistration::Check() {
   }
 }
 
-/// Of the last registration of each piece.
+/// Registered bytes that the plan lets pass, in the last registration of each piece.
 std::uint64_t FrameRegistration::PassingBytes() const {
   if (!host_.registers_memory()) return 0;
   std::uint64_t bytes = 0;

@@ -10,25 +10,25 @@
 
 namespace sluice::faults {
 
-/// Registers the frames from which pages enter the store, piece by piece, again and again, and sees
-/// that what the plan lets pass is registered and of what it refuses somebody is told.
+/// Registers the frames from which pages enter the store, piece by piece, again and again. Checks
+/// that all pieces are registered that the plan lets pass, and that each refusal is reported.
 /// Threads: that of the executor.
 class FrameRegistration {
  public:
-  /// Everything outlives it; `frames` is a whole number of pieces of two pages.
+  /// All parts outlive the object. `frames` is a whole number of pieces of two pages.
   FrameRegistration(StoreHost& host,
                     std::span<std::byte> frames,
                     std::uint64_t page_bytes,
                     const testing::FaultPlan& plan,
                     core::Verdict& verdict);
 
-  /// Before each step of a trace: a piece when it is its turn, so that attempts use memory of both
-  /// kinds, and some are in flight.
+  /// Registers the next piece if its turn has come; called before each step of a trace. So attempts
+  /// use memory of both kinds, and some are in flight.
   void Advance(std::size_t step, std::size_t steps);
-  /// Checks what is registered, and registers all of it anew: what was refused once is not now.
+  /// Checks the registered pieces, then registers all again without the refusals that came once.
   /// REQUIRES: nothing is in flight.
   void Repeat();
-  /// The same after the plan's fault has gone.
+  /// Repeats the registration after the plan's fault has gone.
   void RepeatHealed();
 
  private:

@@ -10,7 +10,7 @@
 namespace sluice::faults {
 namespace {
 
-/// Core::CheckInvariants after so many events.
+/// Events between runs of Core::CheckInvariants.
 constexpr std::uint64_t kEventsPerCheck = 64;
 
 std::unique_ptr<core::Core> MakeCore(const PagerOptions& options) {
@@ -27,7 +27,8 @@ std::byte* Allocate(std::size_t bytes) {
   return static_cast<std::byte*>(std::aligned_alloc(4096, bytes));
 }
 
-/// As runtime/engine/data/data_mover.cc has it: only a read that says so loses its source.
+/// Kinds as runtime/engine/data/data_mover.cc has them: only a read with such an error loses its
+/// source.
 core::FailureKind KindOf(bool read, const absl::Status& status) {
   if (read) {
     const bool lost = absl::IsDataLoss(status) || absl::IsNotFound(status);
@@ -75,7 +76,7 @@ void Pager::Handle(const core::Event& event) {
   if (++handled_ % kEventsPerCheck == 0) core_->CheckInvariants();
 }
 
-/// As runtime/engine/control/core_thread.cc has it.
+/// Steps as in runtime/engine/control/core_thread.cc.
 void Pager::Fence(const io::FencedDrive& drive) {
   if (stopped_) return;
   parts_.user->OnFenced(core_->PagesOnlyIn(drive.slots));
@@ -134,7 +135,7 @@ void Pager::StartMemoryCopy(const core::StartCopy& copy) {
   });
 }
 
-/// Runs on a thread of the store; everything else follows on that of the executor.
+/// The callback runs on a thread of the store. All else follows on the thread of the executor.
 io::DoneFn Pager::Done(const core::StartCopy& copy) {
   return [this, copy](absl::Status status) {
     ++done_calls_;
@@ -165,7 +166,7 @@ void Pager::Fail(const core::StartCopy& copy, const absl::Status& status) {
   parts_.user->AfterStoreFailure(failure);
 }
 
-/// After a failed write the slot holds nothing that could be read as the page, whatever of it has
+/// A slot whose write failed must hold nothing that can be read as the page, however much has
 /// reached the disk.
 void Pager::ProbeFailedWrite(const core::StartCopy& copy, absl::StatusCode code) {
   const std::span<std::byte> scratch(scratch_.get(), options_.page_bytes);

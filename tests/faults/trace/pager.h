@@ -28,7 +28,7 @@ struct StoreFailure {
   absl::StatusCode code = absl::StatusCode::kOk;
 };
 
-/// Whose pages they are: hears the core's answers and knows what callbacks reproduce.
+/// Owner of the pages. It hears the core's answers and knows which pages callbacks reproduce.
 class PagerUser {
  public:
   virtual void OnGranted(const core::GrantTicket& grant) = 0;
@@ -36,11 +36,11 @@ class PagerUser {
   virtual void OnFreed(const core::PagesFreed& freed) = 0;
   virtual void OnLost(PageIndex page) = 0;
   virtual void Reproduce(PageIndex page, std::span<std::byte> frame) = 0;
-  /// Before the core hears of it.
+  /// Called before the core hears of the failure.
   virtual void OnStoreFailure(const StoreFailure& failure) = 0;
-  /// After it has.
+  /// Called after the core has heard of the failure.
   virtual void AfterStoreFailure(const StoreFailure& failure) = 0;
-  /// A drive has failed, which alone has these pages.
+  /// Called when a drive has failed. `only`: pages that no other place has.
   virtual void OnFenced(const std::vector<PageIndex>& only) = 0;
 
  protected:
@@ -48,18 +48,18 @@ class PagerUser {
 };
 
 struct PagerOptions {
-  /// Of each tier, fastest first; the last is the store.
+  /// Frames of each tier, fastest first; the last tier is the store.
   std::vector<core::FrameIndex> frames = {8, 48};
   std::uint64_t page_bytes = 4096;
   std::uint32_t copies_in_flight_max = 6;
 };
 
-/// Carries out what a core orders, with real bytes: copies between memory and a page store by the
-/// rules of the runtime's data mover, without its threads. A frame that is used while a task still
-/// uses it is a violation. Threads: that of the executor.
+/// Carries out a core's orders with real bytes. It copies between memory and a page store by the
+/// rules of the runtime's data mover, without its threads. Use of a frame that a task still uses is
+/// a violation. Threads: that of the executor.
 class Pager {
  public:
-  /// Everything outlives the pager, and the store is closed before it.
+  /// Parts outlive the pager, and the store is closed before it.
   struct Parts {
     io::PageStore* store = nullptr;
     Executor* executor = nullptr;
@@ -69,21 +69,21 @@ class Pager {
   };
   Pager(const PagerOptions& options, const Parts& parts);
 
-  /// Gives the core an event and carries out what follows; from inside of a PagerUser's call, once
-  /// that is over.
+  /// Gives the core an event and carries out the actions. Inside a PagerUser's call, they follow
+  /// the end of the call.
   void Send(core::Event event);
-  /// A drive has failed: its user hears of it, then the core.
+  /// Reports a failed drive to its user, then to the core.
   void Fence(const io::FencedDrive& drive);
-  /// The core hears nothing any more; what is under way ends without consequences.
+  /// Ends all reports to the core. Tasks in flight end without consequences.
   void Stop() { stopped_ = true; }
 
   std::span<std::byte> Frame(core::TierIndex tier, core::FrameIndex frame);
-  /// All frames of a tier in memory; the last of these is the one that pages enter the store from.
+  /// All frames of a tier in memory. Pages enter the store from the last such tier.
   std::span<std::byte> Frames(core::TierIndex tier);
-  /// A lease of the frame begins: no task may write it, nor read what is to be written.
+  /// Checks the frame of a lease that begins: no task may write it, nor read a frame to be written.
   void CheckLease(core::TierIndex tier, core::FrameIndex frame, core::PageMode mode);
 
-  /// Operations of the store whose end this thread has not heard of.
+  /// Operations of the store that have not ended for this thread.
   std::uint64_t store_in_flight() const { return started_ - finished_; }
   /// Operations of the store that were begun, and calls of their `done`.
   std::uint64_t started() const { return started_; }

@@ -20,46 +20,46 @@ struct Place {
   std::uint64_t page = 0;  ///< offset in pages
 };
 
-/// Who has which slot of the store, and in which place of a drive, so that a fault knows whom it
-/// strikes and a check knows who may have been harmed. Threads: any.
+/// Owner and place of each slot of the store. A fault looks up which page it strikes, and a check
+/// which pages may have been harmed. Threads: any.
 class SlotLedger {
  public:
   explicit SlotLedger(io::SlotIndex slots) : entries_(slots) {}
 
-  // What the user of the store does.
-  /// `page`: what the slot is to hold, as its user counts pages.
+  // Calls of the store's user.
+  /// `page`: page that the slot is to hold, as the user counts pages.
   void BeginWrite(io::SlotIndex slot,
                   const io::PageIdentity& identity,
                   PageIndex page,
                   bool reproducible);
   void BeginRead(io::SlotIndex slot);
-  /// Of a read or write.
+  /// Ends a read or write of the slot.
   void End(io::SlotIndex slot);
   void Forget(io::SlotIndex slot);
 
-  // What the store does.
-  /// The slot's page is written there now.
+  // Calls of the store.
+  /// Notes that the slot's page is written to `place` now.
   void Put(io::SlotIndex slot, const Place& place);
-  /// The slot's place lost its page: nothing may be written there.
+  /// Notes that the slot's place has lost its page. Nothing may be written there.
   void NoteLost(io::SlotIndex slot);
-  /// Whether the drive has, or is to have, the slot's page, and somebody wants that.
+  /// Whether the drive has, or is to have, a page of the slot that somebody wants.
   bool Holds(io::SlotIndex slot, std::uint32_t drive) const;
-  /// Writes that went to another place than the one where they had begun.
+  /// Number of writes that ended in another place than the one where they began.
   std::uint64_t moved() const;
-  /// Something that a store must never do.
+  /// Notes that the store did what it must never do.
   void NoteBroken(const std::string& rule);
-  /// The first such thing; empty: nothing.
+  /// The first rule that the store broke; empty: none.
   std::string broken() const;
 
-  // What a fault does and asks.
-  /// What the place holds, or will once its write is done, cannot be relied on any more.
+  // Calls of a fault.
+  /// Makes the content of the place unreliable, now and after a write in flight.
   void Harm(const Place& place);
   bool Harmed(const io::PageIdentity& identity) const;
   bool Reproducible(const Place& place) const;
-  /// The page that was written there last.
+  /// Page that was written last to the place.
   PageIndex PageIn(const Place& place) const;
-  /// Another place of the drive that holds a page and has no I/O in flight; `place` itself when
-  /// there is none.
+  /// Another place of the drive that holds a page and has no I/O in flight; `place` itself if there
+  /// is none.
   Place OtherAtRest(const Place& place) const;
 
  private:

@@ -17,7 +17,7 @@ using Stamp = std::uint64_t;
 void FillPage(Stamp stamp, std::span<std::byte> page);
 bool PageHolds(Stamp stamp, std::span<const std::byte> page);
 
-/// What a page must contain, byte for byte, or that it is lost.
+/// Expected content of a page, byte for byte, or its loss.
 struct ModelPage {
   Stamp stamp = 0;
   bool lost = false;

@@ -5,7 +5,7 @@
 
 namespace sluice::faults {
 
-/// What the user of some tensors does.
+/// Action of the user of some tensors.
 enum class TraceKind : std::uint8_t {
   kRead,       ///< lease to read, compare
   kOverwrite,  ///< lease to overwrite, fill
@@ -24,7 +24,7 @@ struct TraceStep {
 
 struct TensorShape {
   std::uint32_t pages = 1;
-  /// A callback restores what is lost.
+  /// Whether a callback restores lost pages.
   bool reproducible = false;
 };
 

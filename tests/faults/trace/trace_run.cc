@@ -13,15 +13,15 @@
 namespace sluice::faults {
 namespace {
 
-/// Far more than any run takes.
+/// Limit of steps, far more than any run takes.
 constexpr std::uint64_t kStepsMax = 1'000'000;
-/// After the fault has gone: a tier that was fenced is tried again by the next who needs it.
+/// Tries after the fault has gone. The next op that needs a fenced tier tries it again.
 constexpr int kTriesAfterHealing = 3;
 
 /// The faults strike the first drive.
 Place FaultyPlace(std::uint64_t page) { return {.page = page}; }
 
-/// A trace, its user, a pager and a store, and what makes time pass.
+/// A trace, its user, a pager and a store. The run makes time pass.
 class TraceRun {
  public:
   TraceRun(const Trace& trace, const RunOptions& options);
@@ -54,7 +54,7 @@ class TraceRun {
   RunOutcome& outcome_;
   std::unique_ptr<StoreHost> host_;
   std::unique_ptr<Pager> pager_;
-  std::optional<FrameRegistration> registration_;  ///< where memory is registered
+  std::optional<FrameRegistration> registration_;  ///< none if the run registers no memory
   std::uint64_t steps_ = 0;
   bool acted_ = false;
   bool ended_ = false;
@@ -155,7 +155,7 @@ void TraceRun::Finish() {
   outcome_.violation = verdict_.text();
 }
 
-/// Those without faults are as good as they were.
+/// Drives without faults must stay in use.
 void TraceRun::CheckDrives() {
   const std::vector<DriveStats>& drives = outcome_.stats.drives;
   if (drives.size() != options_.drives) verdict_.Fail("the store has other drives than it had");
@@ -198,7 +198,7 @@ void TraceRun::HealAndReadAll() {
   for (std::uint32_t i = 0; i < trace_.tensors.size(); ++i) ReadHealed(i);
 }
 
-/// Now it is either lost, and says so, or read.
+/// Reads the tensor after the faults: it is either read, or lost with an error.
 void TraceRun::ReadHealed(std::uint32_t tensor) {
   const auto full = [this]() -> std::uint64_t {
     const auto found = outcome_.op_failures.find(core::TicketFailure::kTierFull);
@@ -226,7 +226,7 @@ bool TraceRun::Step() {
   const bool ran = host_->executor().RunNext(pager_->store_in_flight() > held);
   const std::uint64_t finished = pager_->started() - pager_->store_in_flight();
   if (held > 0 && finished > finished_before) ++outcome_.passed_while_held;
-  // What was held and is not any more is on its way: a thread of the engine delivers it.
+  // A completion that is no longer held is in flight: a thread of the engine delivers it.
   return ran || engine.ReleaseHeld() || held > 0;
 }
 

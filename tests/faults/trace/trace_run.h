@@ -13,7 +13,7 @@
 
 namespace sluice::faults {
 
-/// Whose attempts the fault may strike, and which are counted.
+/// Pages whose attempts count, and may be struck.
 enum class Target : std::uint8_t {
   kAny,
   kReproducible,  ///< pages that a callback restores
@@ -21,12 +21,12 @@ enum class Target : std::uint8_t {
   kRewritten,     ///< pages that held something else before
 };
 
-/// What is done when the fault strikes, with the attempt in flight.
+/// Action when the fault strikes, with the attempt in flight.
 enum class Act : std::uint8_t {
   kGoOn,
-  kDestroy,   ///< the store, and then everything
+  kDestroy,   ///< the store is destroyed, then everything else
   kFork,      ///< a child calls the store
-  kRegister,  ///< nothing; all along memory is registered
+  kRegister,  ///< no action; memory is registered all along
 };
 
 struct RunOptions {
@@ -35,22 +35,22 @@ struct RunOptions {
   Target target = Target::kAny;
   Act act = Act::kGoOn;
   PagerOptions pager;
-  /// Of which the fault strikes the first.
+  /// Number of drives. The fault strikes the first.
   std::uint32_t drives = 1;
   VirtualEngineOptions disk;
 };
 
-/// How it went.
+/// Outcome of a run.
 struct RunOutcome {
-  /// Why the medium cannot be had here; then nothing else is set.
+  /// Reason why the medium does not exist here; the other fields are not set then.
   std::string unavailable;
-  /// The first thing that must never happen: a wrong byte, a lost page that is not reported, a
-  /// failure without a cause, a hang ... Empty: nothing did.
+  /// First violation: a wrong byte, a lost page that is not reported, a failure without a cause, a
+  /// hang. Empty: none.
   std::string violation;
   bool struck = false;
-  /// Attempts that the plan counts, up to where nothing goes wrong any more.
+  /// Attempts that the plan counts, up to the end of the faults.
   std::uint64_t attempts = 0;
-  /// Reads and writes of the store that failed, and ops of the trace.
+  /// Failed reads and writes of the store, and failed ops of the trace.
   std::map<absl::StatusCode, std::uint64_t> store_failures;
   std::map<core::TicketFailure, std::uint64_t> op_failures;
   std::uint64_t pages_lost = 0;
@@ -62,12 +62,12 @@ struct RunOutcome {
   std::uint64_t moved = 0;
   io::PageStoreStats stats;
   std::chrono::microseconds time{0};
-  /// Of everything that was granted, in order: equal runs have equal ones.
+  /// Hash of all grants, in order: equal runs have equal hashes.
   std::uint64_t fingerprint = 0;
 };
 
-/// Runs the trace with the plan's fault, compares every byte of every lease, then all tensors, then
-/// all tensors once more after the fault has gone.
+/// Runs the trace with the plan's fault, and compares every byte of every lease. At the end it
+/// compares all tensors, and once more after the fault has gone.
 RunOutcome RunTrace(const Trace& trace, const RunOptions& options);
 
 }  // namespace sluice::faults

@@ -131,7 +131,7 @@ void TraceUser::BeginLease(const Access& access) {
   pager_->CheckLease(0, access.frame, access.mode);
   if (access.mode != PageMode::kOverwrite) CheckBytes(access);
   if (!access.changes) return;
-  // What is half written must be seen by nobody.
+  // Half-written content, which nobody may ever read.
   const std::span<std::byte> frame = pager_->Frame(0, access.frame);
   std::fill(frame.begin(), frame.end(), std::byte{0xcc});
 }

@@ -19,9 +19,9 @@
 
 namespace sluice::faults {
 
-/// The user of a trace's tensors: asks for leases, compares every byte of each with what its model
-/// says, writes, and holds what the core answers against what can have caused it. The first thing
-/// that must never happen stands in the verdict. Threads: that of the executor.
+/// The user of a trace's tensors. It asks for leases, compares every byte of each lease with the
+/// model, and writes. It checks that each answer of the core has a cause. The verdict holds the
+/// first violation. Threads: that of the executor.
 class TraceUser final : public PagerUser {
  public:
   /// `last_tier`: that of the store.
@@ -30,18 +30,18 @@ class TraceUser final : public PagerUser {
             const SlotLedger& ledger,
             core::Verdict* verdict);
 
-  /// Creates the tensors. `pager` and `executor` outlive what follows.
+  /// Creates the tensors. `pager` and `executor` outlive all later calls.
   void Begin(Pager* pager, Executor* executor);
   /// Whether the step can be taken now: one op at a time on each tensor, and a lane for it.
   bool MayPerform(const TraceStep& step) const;
   void Perform(const TraceStep& step);
-  /// No op of the trace is under way.
+  /// Whether no op of the trace is under way.
   bool idle() const;
-  /// Writes nothing any more.
+  /// Ends all writes.
   void Stop() { stopped_ = true; }
 
   TensorModel& model() { return model_; }
-  /// What has happened, as far as this user sees it.
+  /// Events so far, as this user sees them.
   RunOutcome& outcome() { return outcome_; }
 
   void OnGranted(const core::GrantTicket& grant) override;
@@ -91,7 +91,7 @@ class TraceUser final : public PagerUser {
   RunOutcome outcome_;
   std::map<core::TicketNumber, OpenTicket> open_;
   std::array<bool, kLanes> lane_busy_{};
-  std::set<PageIndex> named_;  ///< when a drive failed, as its own
+  std::set<PageIndex> named_;  ///< pages that a failed drive named as its own
   core::TicketNumber next_ticket_ = 1;
   bool stopped_ = false;
 };

@@ -10,8 +10,7 @@
 
 namespace sluice::faults {
 
-/// Brings everything that happens onto one thread, that of the test. In virtual time that is the
-/// only one there is.
+/// Brings all events onto the thread of the test. Virtual time has no other thread.
 class Executor {
  public:
   using Job = absl::AnyInvocable<void()>;
@@ -19,12 +18,12 @@ class Executor {
   virtual ~Executor() = default;
   /// Runs `job` later, in RunNext. Threads: any.
   virtual void Post(Job job) = 0;
-  /// Runs what comes next; false when nothing does. `expects`: something is under way outside of
-  /// this thread and will post. Threads: that of the test.
+  /// Runs the next job. Returns false if there is none. `expects`: another thread has work in
+  /// flight and will post. Threads: that of the test.
   virtual bool RunNext(bool expects) = 0;
 };
 
-/// What is posted takes a microsecond; what comes next is that of the clock.
+/// Executor in virtual time. A posted job takes a microsecond, and the clock decides the order.
 class VirtualExecutor final : public Executor {
  public:
   explicit VirtualExecutor(VirtualClock& clock) : clock_(clock) {}

@@ -8,15 +8,14 @@
 
 namespace sluice::faults {
 
-/// Time that passes only when somebody asks for what comes next: jobs run in the order of their
-/// times, and of their arrival where those are equal, so a run is the same every time.
-/// Threads: one.
+/// Time that passes only when a test asks for the next job. Jobs run in the order of their times,
+/// and equal ones in the order of arrival. So every run is the same. Threads: one.
 class VirtualClock {
  public:
   using Job = absl::AnyInvocable<void()>;
 
   std::chrono::microseconds now() const { return now_; }
-  /// The same as a time of the clock that requests are stamped with.
+  /// The virtual time as a time point, with which requests are stamped.
   std::chrono::steady_clock::time_point time() const {
     return std::chrono::steady_clock::time_point(now_);
   }
@@ -25,7 +24,7 @@ class VirtualClock {
   void After(std::chrono::microseconds pause, Job job);
   /// Lets time pass until the next job and runs it; false when there is none.
   bool RunNext();
-  /// Nothing is to come.
+  /// Whether no job is waiting.
   bool idle() const { return events_.empty(); }
 
  private:

@@ -17,7 +17,7 @@ VirtualEngine::~VirtualEngine() {
   SLUICE_CHECK(queue_.empty() && in_flight_ == 0, "an engine is destroyed after its last request");
 }
 
-/// A ring would pin what it knows already a second time, and count it again.
+/// Memory must not be registered twice: a ring would pin it a second time, and count it again.
 io::RegisteredMemory VirtualEngine::RegisterMemory(std::span<std::byte> memory) {
   const auto next = registered_.lower_bound(memory.data());
   const bool known = next != registered_.end() && next->first < memory.data() + memory.size();
@@ -69,7 +69,7 @@ void VirtualEngine::WaitOutRefusal() {
   });
 }
 
-/// What would have been submitted fails; what comes next has its own patience.
+/// Fails the requests of the next submission. Later requests get refusals of their own.
 void VirtualEngine::FailWaiting() {
   refusals_in_a_row_ = 0;
   std::vector<io::IoRequest*> failed;
@@ -85,7 +85,7 @@ void VirtualEngine::Start(io::IoRequest* request) {
   clock_.After(Latency(), [this, request] { Finish(request); });
 }
 
-/// The completion comes last: it may be the one that whoever destroys the engine waits for.
+/// The completion comes last, since the destructor's caller may wait for it.
 void VirtualEngine::Finish(io::IoRequest* request) {
   const std::int64_t result = file_->Perform(request->command);
   --in_flight_;

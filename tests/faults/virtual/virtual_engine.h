@@ -23,19 +23,22 @@ struct Refusal {
 };
 
 struct VirtualEngineOptions {
-  /// Attempts under way at a time; what else is submitted waits in a queue like that of a ring.
+  /// Attempts in flight at a time. Other requests wait in a queue like that of a ring.
   std::uint32_t in_flight_max = 8;
-  /// Of the latencies: other seeds, other orders of completion.
+  /// Seed of the latencies. Another seed gives another order of completions.
   std::uint64_t seed = 1;
   std::chrono::microseconds latency_min{40};
   std::chrono::microseconds latency_max{400};
   Refusal refusal;
 };
 
-/// A disk in virtual time: attempts on a MemoryFile take seeded latencies, so they complete out of
-/// order, and bytes move at the very end of each, so that memory which is used again too early is
-/// found out. It knows registered memory as a ring does. Refused submissions are tried again every
-/// millisecond and fail after a hundred times, as those of a ring do. Threads: that of the clock.
+/// A disk in virtual time over a MemoryFile.
+/// - Attempts take seeded latencies, so they complete out of order.
+/// - Bytes move at the very end of an attempt. So a test finds memory that is reused too early.
+/// - Memory can be registered as with a ring.
+/// - Refused submissions are tried again every millisecond, and fail after a hundred times, as with
+///   a ring.
+/// Threads: that of the clock.
 class VirtualEngine final : public io::IoEngine {
  public:
   /// `clock` outlives the engine.
@@ -51,11 +54,11 @@ class VirtualEngine final : public io::IoEngine {
   io::RegisteredMemory RegisterMemory(std::span<std::byte> memory) override;
   void UnregisterMemory(std::span<std::byte> memory) override;
   std::string_view name() const override { return "virtual"; }
-  /// Of memory that it knows now.
+  /// Registered bytes at present.
   std::uint64_t registered_bytes() const;
-  /// From now on no submission is refused.
+  /// Ends all refusals of submissions.
   void Heal() { healed_ = true; }
-  /// Submissions that were refused so far.
+  /// Refused submissions so far.
   std::uint64_t refusals() const { return refusals_; }
 
  protected:

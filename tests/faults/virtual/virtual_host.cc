@@ -9,7 +9,7 @@
 namespace sluice::faults {
 namespace {
 
-/// How often a closing thread may go first before time passes; any number is right.
+/// Number of times that the closing thread may run before time passes. Any number is right.
 constexpr int kHeadStart = 200;
 
 /// Disks in virtual time.
@@ -38,8 +38,8 @@ class VirtualHost final : public StoreHost {
     return least;
   }
 
-  /// With I/O in flight the one moment with a second thread: the destructor waits on it while time
-  /// passes here.
+  /// Closes the store. With I/O in flight, the destructor waits in a second thread while time
+  /// passes here. No other moment has two threads.
   void Close() override {
     if (closed_ || clock_.idle()) return CloseNow();
     std::atomic<bool> closed = false;
@@ -75,7 +75,7 @@ class VirtualHost final : public StoreHost {
   VirtualExecutor executor_{clock_};
   VirtualWorkers workers_{clock_};
   VirtualTimer timer_{clock_};
-  std::vector<VirtualEngine*> disks_;  ///< until the store is closed
+  std::vector<VirtualEngine*> disks_;  ///< disks, valid until the store is closed
   bool closed_ = false;
 };
 

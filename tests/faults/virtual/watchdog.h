@@ -9,8 +9,8 @@
 
 namespace sluice::faults {
 
-/// Ends the program when its scope lasts longer than `limit`, and says before that what it watched
-/// and where each thread waits: of a test that hangs, a runner's time limit tells nothing.
+/// Ends the program if its scope lasts longer than `limit`. Before that it says what it watched and
+/// where each thread waits. A runner's time limit tells nothing of a test that hangs.
 class Watchdog {
  public:
   Watchdog(std::string what, std::chrono::seconds limit);

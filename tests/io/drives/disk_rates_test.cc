@@ -35,7 +35,7 @@ TEST(DiskRatesTest, MeasuresAllThreeAndLeavesNothing) {
     options.io_uring = disable ? Use::kOff : Use::kAuto;
     const absl::StatusOr<DiskRates> rates = MeasureDiskRates(options);
     ASSERT_THAT(rates, IsOk());
-    // At least one block of each, and no disk moves a tebibyte a second.
+    // Every measurement moves at least one block, and no disk moves a tebibyte a second.
     for (const double rate : {rates->read, rates->write, rates->mixed}) {
       EXPECT_GT(rate, 1e5);
       EXPECT_LT(rate, 1e12);

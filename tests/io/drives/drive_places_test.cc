@@ -1,5 +1,5 @@
-// Which of several drives is written, by the rates that they show, in virtual time; and when a
-// drive counts as failed.
+// Drive of each write, by the rates that the drives show, in virtual time; and the fencing of
+// drives.
 #include "io/drives/drive_places.h"
 
 #include <algorithm>
@@ -123,7 +123,7 @@ TEST(DrivePlacesTest, ADriveThatBecomesFourTimesSlowerGetsAsMuchLess) {
   writer.Write(400);
   EXPECT_NEAR(writer.Write(1000), 0.2, 0.03);
   writer.SetRate(0, 1e9);
-  writer.Write(800);  // it is written seldom, so it takes longer to show that it is well again
+  writer.Write(800);  // a slow drive gets few writes, so its recovery shows late
   EXPECT_NEAR(writer.Write(1000), 0.5, 0.03);
 }
 
@@ -145,13 +145,13 @@ TEST(DrivePlacesTest, AFullDriveIsPassedOverAndGetsItsTurnAgain) {
   }
   ASSERT_EQ(on_first.size(), 40u);
   for (; on_second.size() > 20; on_second.pop_back()) places.Forget(on_second.back());
-  // Again and again to the second: the first has room for its one spare page only.
+  // The first drive has room for its one spare page only.
   int to_first = 0;
   for (int round = 0; round < 10; ++round) {
     for (const SlotIndex slot : on_second) to_first += write(slot) == 0 ? 1 : 0;
   }
   EXPECT_LE(to_first, 10);
-  // With room again it gets its part, from the next write on: nothing is made up for.
+  // A drive with room again gets its share from the next write on, and no more to make up for it.
   for (const SlotIndex slot : on_first) places.Forget(slot);
   to_first = 0;
   for (int i = 0; i < 10; ++i) to_first += write(on_first[static_cast<std::size_t>(i)]) == 0;
@@ -184,7 +184,7 @@ TEST(DrivePlacesTest, ADriveThatLostPagesHasAsManyPlacesLess) {
 
 // --- fencing ----------------------------------------------------------------------------------
 
-/// Two drives that take pages in turn: the first those of even slots.
+/// Two drives that take pages in turn. The first has the pages of even slots.
 class FencingTest : public ::testing::Test {
  protected:
   static constexpr SlotIndex kSlots = 40;
@@ -246,7 +246,7 @@ TEST_F(FencingTest, ErrorsWithSuccessesBetweenDoNotFence) {
 TEST_F(FencingTest, ThreeInARowFenceOnce) {
   Open(3);
   EXPECT_FALSE(Read(0, absl::DataLossError("EIO")));
-  EXPECT_FALSE(Write(absl::OkStatus()));  // it still takes pages
+  EXPECT_FALSE(Write(absl::OkStatus()));  // the drive still takes pages
   EXPECT_FALSE(Read(0, absl::DataLossError("EIO")));
   EXPECT_TRUE(Read(0, absl::DataLossError("the last")));
   EXPECT_THAT(fenced_.cause, IsStatus(Code::kDataLoss, "3 errors in a row, the last: the last"));

@@ -1,4 +1,5 @@
-// Drives that refuse, lose and come back: where pages go then, and who is fenced.
+// Drives that refuse pages, lose them and come back: the next place of pages, and the drives that
+// are fenced.
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -63,7 +64,7 @@ TEST_F(DriveSetFaultTest, ADriveThatFailsIsFencedAndItsPagesAreNamed) {
   EXPECT_THAT(fenced()[0].cause, HasCode(Code::kInternal));
   EXPECT_TRUE(store_->stats().drives[0].fenced);
   EXPECT_FALSE(store_->stats().drives[1].fenced);
-  // It is written no more, even when it would take pages again, and still read.
+  // A fenced drive is read, but never written again, even if it would take pages.
   drives_[0]->write_error = 0;
   const std::vector<SlotIndex> slots = fenced()[0].slots;
   for (const SlotIndex slot : slots) EXPECT_THAT(Read(slot, 1), IsOk());
@@ -164,7 +165,7 @@ TEST_F(DriveSetFaultTest, AWriteThatEndsWellOnADriveThatHasFailedMovesOn) {
 
 TEST_F(DriveSetFaultTest, AWriteThatEndsWellOnADriveThatHasFailedIsNamedWhereNoOtherHasRoom) {
   rates_ = testing::kSlowDrives;
-  Open(2, 8);  // with a spare one each, the second has room for one of the four
+  Open(2, 8);  // the second drive has 4 places and a spare one, so room for one of the four pages
   std::vector<Outcome> outcomes;
   HoldWritesOfAFailingDrive(&outcomes);
   gates_[0]->Open();
@@ -196,7 +197,8 @@ TEST_F(DriveSetFaultTest, ADriveAloneIsNeverFenced) {
   for (SlotIndex slot = 0; slot < 7; ++slot) {
     const absl::Status status = Write(slot, 1);
     EXPECT_THAT(status, IsStatus(Code::kInternal, "write failed after 1 attempt: EIO"));
-    EXPECT_EQ(status.message().find("drive"), absl::string_view::npos) << "there is one only";
+    EXPECT_EQ(status.message().find("drive"), absl::string_view::npos)
+        << "a single drive is not named";
   }
   drives_[0]->write_error = 0;
   for (SlotIndex slot = 0; slot < 7; ++slot) EXPECT_THAT(Write(slot, 1), IsOk());
@@ -257,8 +259,8 @@ TEST_F(DriveSetFaultTest, DestructionWaitsForWritesThatMoveOn) {
   }
 }
 
-/// Any order of calls, with errors that come and go: what is acknowledged and not fenced away is
-/// read back as it was written.
+/// Calls in any order, with errors that come and go. An acknowledged page whose drive is not fenced
+/// is read back as it was written.
 TEST_F(DriveSetFaultTest, RandomCallsAgreeWithAShadow) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);

@@ -145,7 +145,7 @@ void DriveSetFixture::HoldWritesOfAFailingDrive(std::vector<Outcome>* outcomes) 
   FinishHashing();
 }
 
-/// Every worker is past what was submitted before.
+/// Waits until every worker has ended its earlier jobs.
 void DriveSetFixture::FinishHashing() {
   // Shared: a worker may still be inside when all have arrived.
   const auto all = std::make_shared<std::latch>(3);

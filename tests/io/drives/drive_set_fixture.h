@@ -41,12 +41,12 @@ class FakeDrive {
   int ErrorOf(const io::IoCommand& command);
 
   base::Mutex mutex_;
-  std::map<std::uint64_t, int> unwritable_ ABSL_GUARDED_BY(mutex_);  ///< and why
+  /// Offsets that cannot be written, and their errors.
+  std::map<std::uint64_t, int> unwritable_ ABSL_GUARDED_BY(mutex_);
   std::set<std::uint64_t> unreadable_ ABSL_GUARDED_BY(mutex_);
 };
 
-/// How an operation ended. Shared with its callback, which may still be inside when the result is
-/// out.
+/// Result of an operation. Its callback shares it, and may still run when the result is out.
 class Outcome {
  public:
   io::DoneFn Done() {
@@ -76,9 +76,9 @@ class DriveSetFixture : public ::testing::Test {
   /// Keeps eight writes in flight until `count` are done.
   void WriteMany(int count, std::uint64_t generation);
 
-  /// Slots 0 to 7 of two drives. Those of the first drive, 0, 2, 4 and 6, are held back, with their
-  /// checksums made, until its gate opens; then three writes fail, which fences it, and that of
-  /// slot 6 ends well.
+  /// Writes slots 0 to 7 of two drives. Slots 0, 2, 4 and 6 are on the first drive, whose gate
+  /// holds their writes back; their checksums are made. Once the gate opens, three of these writes
+  /// fail, which fences the drive. The write of slot 6 succeeds.
   void HoldWritesOfAFailingDrive(std::vector<Outcome>* outcomes);
   std::vector<io::FencedDrive> fenced() const;
   io::PageStore& drive(std::size_t number) { return *stores_[number]; }

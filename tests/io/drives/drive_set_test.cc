@@ -146,7 +146,7 @@ TEST_F(DriveSetTest, AChildOfForkIsRefusedAndChangesNothing) {
       store_->Write(slot, {1, slot, round}, page.span(), written[slot].Done());
     }
     const std::string heard = testing::RunInChild([this, &page] {
-      alarm(10);  // it would wait for ever
+      alarm(10);  // end of a child that waits for ever
       std::string codes;
       const auto note = [&codes](const absl::Status& status) {
         codes += absl::StatusCodeToString(status.code()) + " ";

@@ -28,7 +28,7 @@ TEST(DriveSharesTest, SlotsAreDividedInProportionToTheRates) {
 
 TEST(DriveSharesTest, EachHasAtLeastATenthOfAnEvenPart) {
   EXPECT_THAT(Divide(1000, {1e9, 1.0}), ElementsAre(950, 50));
-  // What the slow ones get comes from the others, in proportion.
+  // The other drives give up slots for the slow ones, in proportion to their rates.
   EXPECT_THAT(Divide(900, {1.0, 3e9, 1.0, 1e9}), ElementsAre(22, 642, 22, 214));
 }
 

@@ -1,4 +1,4 @@
-// Which processors the threads of an engine run on.
+// Processors of an engine's threads.
 #include "io/engine/blocking_engine.h"
 
 #include <cstddef>
@@ -35,7 +35,7 @@ class CountedRequest final : public IoRequest {
   std::latch& done_;
 };
 
-/// An engine whose commands are whatever the test wants to be done.
+/// An engine whose commands run a function of the test.
 class ThreadsUnderTest {
  public:
   explicit ThreadsUnderTest(std::vector<int> cpus = {}, std::uint32_t threads = kThreads)
@@ -61,7 +61,7 @@ class ThreadsUnderTest {
     done.wait();
   }
 
-  /// What each thread may run on, asked of all of them at once.
+  /// Processors that each thread may run on; all threads answer at once.
   CpuSets Cpus() {
     base::Mutex mutex;
     CpuSets sets;

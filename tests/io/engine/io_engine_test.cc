@@ -1,4 +1,4 @@
-// What every engine promises below the store: checks, bounds, completions.
+// Promises of every engine to the store: checks, bounds, completions.
 #include "io/engine/io_engine.h"
 
 #include <sys/mman.h>
@@ -157,7 +157,8 @@ TEST_P(IoEngineTest, BurstsPassThroughAQueueOfFour) {
     std::latch done(kRequests);
     std::atomic<std::size_t> whole = 0;
     for (std::size_t i = 0; i < kRequests; ++i) {
-      const std::uint64_t offset = 2 * i % kBlocks * kBlock;  // not to be merged
+      // Gaps between the requests, so that none are merged.
+      const std::uint64_t offset = 2 * i % kBlocks * kBlock;
       requests[i].command =
           Command(IoDirection::kRead, offset, memory.span().subspan(i * kBlock, kBlock));
       requests[i].on_complete = [&](std::int64_t result) {
@@ -188,7 +189,7 @@ TEST_P(IoEngineTest, ACompletionMaySubmitTheSameRequestAgain) {
 }
 
 /// Submits `count` adjacent requests of one block from a completion, so that all of them wait at
-/// once; results by block.
+/// once. Returns the results by block.
 std::vector<std::int64_t> RunAtOnce(IoEngine& engine, const IoCommand& whole, std::size_t count) {
   std::vector<CallbackRequest> requests(count);
   std::vector<std::int64_t> results(count, 1);

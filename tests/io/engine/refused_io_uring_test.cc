@@ -43,7 +43,7 @@ absl::Status WriteSlot(PageStore& store, SlotIndex slot) {
   return done->get_future().get();
 }
 
-/// "ok", or what went wrong.
+/// Reads the slot. Returns "ok", or the error.
 std::string ReadSlot(PageStore& store, SlotIndex slot) {
   PageBuffer page(kRefusedPage);
   auto done = std::make_shared<std::promise<absl::Status>>();
@@ -65,7 +65,8 @@ std::string TryStore(const PageStoreOptions& options) {
       "{} [{}] {} {}", stats.engine, stats.engine_reason, wrote.ToString(), ReadSlot(**store, 3));
 }
 
-/// "EPERM (Operation not permitted)", and of what counts locked memory the limit.
+/// Text like "EPERM (Operation not permitted)". Errors of the limit of locked memory also name that
+/// limit.
 std::string WhyRefused(int error_number) {
   const char* const limit =
       ": the limit of locked memory (ulimit -l) counts it without CAP_IPC_LOCK";
@@ -142,7 +143,7 @@ TEST(RefusedIoUringTest, LockedMemoryUsedUpFallsBackToThreads) {
   EXPECT_EQ(text, "threads [io_uring_queue_init: " + WhyRefused(ENOMEM) + "] OK ok");
 }
 
-/// A store whose ring stops taking requests after its first page, then takes them again never.
+/// Makes a store, writes a page, then makes the kernel refuse all further submissions.
 std::string StopSubmissions(const PageStoreOptions& options, int error_number) {
   base::WorkerPool workers({.threads = 1, .name = "test-worker", .cpus = {}});
   auto store = PageStore::Create(options, workers);

@@ -258,7 +258,8 @@ TEST(RingBuffersTest, TakesItsShareAtATime) {
                         6 * kRegisteredPage));
   buffers.Remove(first.span());
   buffers.Remove(second.span());
-  EXPECT_EQ(buffers.Add(second.span()).bytes, 4 * kRegisteredPage) << "what was given back";
+  EXPECT_EQ(buffers.Add(second.span()).bytes, 4 * kRegisteredPage)
+      << "memory that was given back no longer counts";
   io_uring_queue_exit(&ring);
 }
 

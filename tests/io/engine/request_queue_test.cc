@@ -181,7 +181,7 @@ TEST(RequestQueueTest, AWriteThatIsHastenedWhileItDoesNotWaitGoesFirstWhenItDoes
 TEST(RequestQueueTest, AHastenedWriteIsFoundByItsCommandToo) {
   RequestQueue queue;
   std::atomic<bool> wanted = false;
-  IdleRequest drop(IoDirection::kDropCache);  // its range begins before the page
+  IdleRequest drop(IoDirection::kDropCache);  // a command on a range that begins before the page
   IdleRequest read(IoDirection::kRead);
   drop.command = {.direction = IoDirection::kDropCache,
                   .file = &kFile,

@@ -16,7 +16,7 @@ namespace {
 
 using Kind = TransferResult::Kind;
 
-/// Answers attempt after attempt from a list, and remembers what was asked.
+/// An engine that answers attempts from a list, and remembers the requests.
 class ScriptedEngine final : public IoEngine {
  public:
   explicit ScriptedEngine(std::vector<std::int64_t> results) : results_(std::move(results)) {}
@@ -196,7 +196,7 @@ TEST_F(TransferTest, AnyErrorOfAWriteBackIsFinal) {
   }
 }
 
-// What is moved next is not as old as what was moved before by the same object.
+// A transfer object that moves bytes again starts with age 0.
 TEST_F(TransferTest, EachTransferHasItsOwnAge) {
   alignas(4096) static std::byte page[4096];
   QueueEngine engine;

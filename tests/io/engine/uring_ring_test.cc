@@ -52,7 +52,7 @@ TEST_F(UringRingTest, DoesNothingButMoveBytes) {
   EXPECT_EQ(Run(), -EBADF) << "reading is allowed";
 }
 
-/// The other end of a pipe sees it as soon as nobody has this one.
+/// A pipe's reader sees at once that no writer is left.
 TEST(CloseRingTest, LetsFilesGoAtOnce) {
   std::array<int, 2> ends{};
   ASSERT_EQ(pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK), 0);

@@ -47,7 +47,7 @@ std::string OnSmallBtrfs(const std::function<std::string(const std::string& path
                  << text.substr(6);                                               \
   EXPECT_EQ(text, "")
 
-/// Four fifths of what is free, so that no second copy of them fits.
+/// Options of a store with four fifths of the free space, so that no second copy of it fits.
 PageStoreOptions MostOf(const std::string& path) {
   return {.directory = path,
           .page_bytes = kBtrfsPage,

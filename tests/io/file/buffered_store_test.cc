@@ -66,7 +66,7 @@ TEST_P(BufferedStoreTest, TheCacheHoldsNothingOfWhatIsDone) {
   EXPECT_EQ(CachedBytes(store.fd(), kBufferedPage * kBufferedSlots), 0u);
 }
 
-/// What a plain write to the page cache never hears.
+/// A plain write to the page cache would never hear of such an error.
 TEST_P(BufferedStoreTest, AnErrorOfTheMediumIsOneOfTheWrite) {
   for (const auto& [error, code] :
        {std::pair{EIO, Code::kInternal}, std::pair{ENOSPC, Code::kResourceExhausted}}) {
@@ -101,7 +101,7 @@ class ForgetfulMedium {
     error_ = error_number_;
     return static_cast<std::int64_t>(command.bytes);  // the page cache goes this far
   }
-  /// The next `times` pages for slot 1 do not arrive.
+  /// The next `times` pages for slot 1 reach the page cache, but not the medium.
   void Refuse(int times, int error_number) {
     refusals_ = times;
     error_number_ = error_number;
@@ -113,7 +113,7 @@ class ForgetfulMedium {
   testing::MemoryFile file_{kBufferedPage * kBufferedSlots};
   int refusals_ = 0;
   int error_number_ = 0;
-  int error_ = 0;  ///< not told yet
+  int error_ = 0;  ///< error that no caller has heard yet
   std::latch* held_ = nullptr;
 };
 

@@ -1,4 +1,4 @@
-// What decides on copying on write: the file system, and what it does with FS_NOCOW_FL.
+// Detection of copying on write, by the file system and its answer to FS_NOCOW_FL.
 #include "io/file/copy_on_write.h"
 
 #include <fcntl.h>

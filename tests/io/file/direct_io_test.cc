@@ -1,4 +1,4 @@
-// What decides on O_DIRECT: what the file system says of alignments, and a read that proves it.
+// Decision on O_DIRECT, by the file system's alignments and a read that proves them.
 #include "io/file/direct_io.h"
 
 #include <fcntl.h>
@@ -57,7 +57,7 @@ bool FlagOf(int fd) { return (fcntl(fd, F_GETFL) & O_DIRECT) != 0; }
 
 class DirectIoTest : public ::testing::Test {
  protected:
-  /// What the tests change is what the kernel says; the reads are those of a real file.
+  /// Tests replace the kernel's answers. The reads are those of a real file.
   void SetUp() override {
     const auto file = Create({});
     ASSERT_THAT(file, IsOk());
@@ -180,7 +180,7 @@ TEST_F(DirectIoTest, WhereThePageCacheCannotBeAskedTheReadDecides) {
   });
 }
 
-/// With DAX a mapped block is the medium itself, and always resident.
+/// A mapped block of a DAX file is the medium itself, and always resident.
 TEST_F(DirectIoTest, MappedMemoryOfTheMediumIsNoPageCache) {
   const AskAlignment dax = [](int fd, struct statx* info) {
     info->stx_attributes = STATX_ATTR_DAX;

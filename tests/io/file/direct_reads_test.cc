@@ -1,4 +1,4 @@
-// What decides on O_DIRECT for a file that is only read: its last block, read once.
+// Decision on O_DIRECT for a file that is only read, by one read of its last block.
 #include <fcntl.h>
 #include <unistd.h>
 

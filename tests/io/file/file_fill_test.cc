@@ -130,7 +130,7 @@ TEST_F(FileFillTest, NoTwoBlocksAreEqualAndNoneIsZero) {
   ASSERT_TRUE(reopened.valid());
   std::set<std::string> blocks;
   std::string block(4096, '\0');
-  // The first block is that of the probe of O_DIRECT.
+  // The probe of O_DIRECT used the first block.
   for (std::uint64_t offset = 4096; offset < file.bytes; offset += 4096) {
     ASSERT_EQ(pread(reopened.get(), block.data(), block.size(), static_cast<off_t>(offset)), 4096);
     EXPECT_TRUE(blocks.insert(block).second) << offset;
@@ -234,7 +234,8 @@ class OtherFile {
   FileDescriptor file_;
 };
 
-/// Both files together need more than there is: found before a byte is written.
+/// Creates two files that together need more space than there is. The error must come before a byte
+/// is written.
 std::string FindItBefore(const std::string& path) {
   if (std::string why = MountSmallTmpfs(path); !why.empty()) return why;
   const SpillDirectory directory = *OpenSpillDirectory(path);

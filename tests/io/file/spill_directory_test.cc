@@ -27,7 +27,7 @@ class SpillDirectoryTest : public ::testing::Test {
   std::string Make(const std::string& name, mode_t mode) {
     std::string path = temp_.path() + "/" + name;
     EXPECT_EQ(mkdir(path.c_str(), 0700), 0);
-    EXPECT_EQ(chmod(path.c_str(), mode), 0);  // past the umask
+    EXPECT_EQ(chmod(path.c_str(), mode), 0);  // the umask does not restrict chmod
     return path;
   }
   testing::TempDirectory temp_;

@@ -48,7 +48,7 @@ TEST_F(SpillFilesTest, ShareTheRangeInOrder) {
   }
 }
 
-/// As that of a process that was killed does, a little later.
+/// The space of a killed process, for example, comes back a little later.
 TEST_F(SpillFilesTest, SpaceThatComesBackIsWaitedFor) {
   int calls = 0;
   SpillFilesOptions options{.bytes = 4 * kUnit, .unit_bytes = kUnit, .files = 2};
@@ -104,7 +104,7 @@ TEST_F(SpillFilesTest, SpaceToKeepFreeIsAskedForAllFilesTogether) {
 }
 
 TEST_F(SpillFilesTest, AFileThatCannotBeMadeIsNamedByItsNumber) {
-  // Beyond what any file system has.
+  // The size is beyond that of any file system.
   const auto refused = Create({.bytes = std::uint64_t{1} << 56, .unit_bytes = kUnit, .files = 2});
   EXPECT_THAT(refused, IsStatus(Code::kResourceExhausted, "file 1"));
 }

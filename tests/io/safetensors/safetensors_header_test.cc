@@ -16,7 +16,7 @@ std::string Tensor(const std::string& name, const std::string& fields) {
 
 constexpr const char* kA = R"("a":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]})";
 
-/// What is wrong with a header before 8 bytes of data.
+/// Message about a header before 8 bytes of data.
 std::string Refusal(const std::string& json) {
   const auto header = ParseSafetensorsHeader(json, 8);
   EXPECT_EQ(header.status().code(), absl::StatusCode::kInvalidArgument) << json.substr(0, 200);

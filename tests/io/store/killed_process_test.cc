@@ -21,9 +21,9 @@ using testing::FreeBytes;
 constexpr std::uint64_t kKilledPage = std::uint64_t{1} << 20;
 constexpr SlotIndex kKilledSlots = 256;
 constexpr std::uint64_t kReserved = kKilledSlots * kKilledPage;  // 256 MiB
-/// That it is missing, and comes back, counts: others may take or give back the rest meanwhile.
+/// Part of the reservation that must go and come back. Other programs may take or free the rest.
 constexpr std::uint64_t kMost = kReserved / 4 * 3;
-/// Others use the file system as well: what one round sees may be theirs, but not what all see.
+/// Rounds, since other programs use the file system as well. They may spoil one round, but not all.
 constexpr int kRoundsMax = 5;
 constexpr auto kPatience = std::chrono::seconds(60);
 
@@ -31,14 +31,15 @@ PageStoreOptions KilledOptions(const std::string& path, SlotIndex slots) {
   return {.directory = path, .page_bytes = kKilledPage, .slots = slots, .files = 2};
 }
 
-/// Why the test would show nothing there; empty where it would.
+/// Reason why the test would show nothing in `path`; empty if it works.
 std::string Unsuitable(const std::string& path) {
   const FileDescriptor nameless(open(path.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (!nameless.valid()) return "its file system has no O_TMPFILE";
   return FreeBytes(path) < 2 * kReserved ? "less than 512 MiB are free" : "";
 }
 
-/// What was wrong with the space of one killed process. Returns once it is back, for the next one.
+/// Error about the space of one killed process; empty if its space was taken and came back. Waits
+/// until then, for the next round.
 std::string KillOnce(const std::string& path) {
   const std::uint64_t before = FreeBytes(path);
   std::uint64_t meanwhile = 0;

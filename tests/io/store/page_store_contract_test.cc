@@ -1,4 +1,4 @@
-// What every page store promises, for each engine.
+// Promises of every page store, for each engine.
 #include <unistd.h>
 
 #include <atomic>
@@ -101,7 +101,7 @@ TEST_P(PageStoreContract, ReadReturnsWhatWasWrittenInEverySlot) {
   EXPECT_EQ(store()->stats().reads, kSlots);
 }
 
-// So that neither the caller nor the disk waits for a hash.
+// Hashes on other threads would keep the caller or the disk waiting.
 TEST_P(PageStoreContract, OnlyWorkersHash) {
   WritePage(0, {1, 0, 1}, 7);
   using Semaphore = std::counting_semaphore<StoreUnderTest::kWorkers>;
@@ -182,7 +182,7 @@ TEST_P(PageStoreContract, SwappedSlotsAreDataLoss) {
 TEST_P(PageStoreContract, StaleBytesOfAnEarlierGenerationAreDataLoss) {
   WritePage(2, {1, 2, 1}, 1);
   WritePage(3, {1, 2, 2}, 2);
-  // As if the write to slot 3 had been lost and the slot still held the generation before.
+  // The swap makes slot 3 look as if its write had been lost: it holds the generation before.
   store().SwapSlots(2, 3);
   EXPECT_THAT(ReadPage(3, {1, 2, 2}), HasCode(absl::StatusCode::kDataLoss));
 }
@@ -377,7 +377,8 @@ TEST_P(PageStoreContract, WithoutItsDirectoryAllPagesAreStillWrittenAndRead) {
   for (SlotIndex slot = 0; slot < kSlots; ++slot) ExpectPage(slot, {1, slot, 2}, kSlots + slot);
 }
 
-/// What a child of fork hears from a store of its parent; a child that waits for ever is ended.
+/// Statuses that a child of fork hears from its parent's store. A child that waits for ever is
+/// ended.
 std::string AskInChild(PageStore& store, const PageBuffer& given) {
   return testing::RunInChild([&] {
     alarm(10);

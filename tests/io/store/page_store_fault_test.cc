@@ -72,7 +72,7 @@ TEST(RetryTest, TheThreadThatTriesAgainRunsWhereItIsTold) {
   EXPECT_EQ(testing::CpusOfThreads()["sluice-io-retry"], (std::set{cpus}));
 }
 
-/// Keeps what is to be done later until RunAll.
+/// A timer that keeps its jobs until RunAll.
 class HeldTimer final : public base::Timer {
  public:
   HeldTimer() : base::Timer("unused") {}

@@ -25,7 +25,7 @@ class RetiredSlotTest : public DriveSetFixture {
 TEST_F(RetiredSlotTest, ASlotThatIsNotReadIsNotUsedForAnotherPage) {
   Open(1, 4);
   for (SlotIndex slot = 0; slot < 4; ++slot) ASSERT_THAT(Write(slot, 1), IsOk());
-  drives_[0]->Break(1);  // they were written in order
+  drives_[0]->Break(1);  // place of slot 1, since the slots were written in order
   EXPECT_THAT(Read(1, 1), IsStatus(Code::kDataLoss, "read failed after 2 attempts: EIO"));
   EXPECT_THAT(Read(1, 1), HasCode(Code::kDataLoss)) << "the slot is asked again, and counted once";
   EXPECT_EQ(retired(), 1u);
@@ -43,7 +43,7 @@ TEST_F(RetiredSlotTest, WithoutSpareSlotsTheErrorSaysWhy) {
     drives_[0]->Break(slot);
     EXPECT_THAT(Read(slot, 1), HasCode(Code::kDataLoss));
   }
-  EXPECT_THAT(Write(1, 2), IsOk()) << "there is one to spare";
+  EXPECT_THAT(Write(1, 2), IsOk()) << "a slot is to spare";
   EXPECT_THAT(Write(2, 2),
               IsStatus(Code::kResourceExhausted,
                        "slot 2: the drive has no room, 2 slots lost a page and are used no more"));

@@ -73,7 +73,7 @@ TEST(SlotTableTest, AnotherPageIsDataLossAndCountsNoReader) {
 
 TEST(SlotTableTest, AWriteIsHastenedUntilItEnds) {
   SlotTable table(2, 2);
-  EXPECT_EQ(table.Hasten(1), std::nullopt) << "there is no write";
+  EXPECT_EQ(table.Hasten(1), std::nullopt) << "no write is under way";
   for (const bool ends_well : {true, false}) {
     const absl::StatusOr<SlotIndex> place = table.BeginWrite(1);
     ASSERT_THAT(place, IsOk());

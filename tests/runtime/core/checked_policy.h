@@ -90,7 +90,8 @@ class CheckedPolicy : public PagingPolicy {
     SLUICE_CHECK(victim == PagingPolicy::VictimAmong(tier, pages), "as Victim would choose");
     return victim;
   }
-  /// So `evictable` accepts only pages of which the policy was told that they are free to leave.
+  /// The answer must be that of Victim. So `evictable` accepts only pages that the policy knows to
+  /// be free to leave.
   std::optional<PageIndex> VictimToDrop(int tier,
                                         const std::function<bool(PageIndex)>& evictable) override {
     SLUICE_CHECK(!online(), "an online policy is not asked for pages to drop");
@@ -98,7 +99,8 @@ class CheckedPolicy : public PagingPolicy {
     SLUICE_CHECK(victim == Victim(tier, evictable), "as Victim would choose");
     return victim;
   }
-  /// So `evictable` accepts only pages of which the policy was told that they are dirty.
+  /// The answer must be that of Victim. So `evictable` accepts only pages that the policy knows to
+  /// be dirty.
   std::optional<PageIndex> VictimToWrite(int tier,
                                          Position use_min,
                                          const std::function<bool(PageIndex)>& evictable) override {

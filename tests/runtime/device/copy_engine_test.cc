@@ -59,8 +59,8 @@ TEST(LinkTimelineTest, ANewRateHoldsForLaterCopies) {
 }
 
 TEST(CopyEngineTest, LaterCopiesMoveWhileEarlierOnesWaitForTheirLatency) {
-  // If the latency occupied the link, the second source would still be untouched when the first is
-  // done; here both have been copied long before.
+  // The second source is copied long before the first copy completes. A latency that occupied the
+  // link would leave it untouched until then.
   CopyEngine engine;
   ASSERT_TRUE(engine.Start({.thread_name = "test-copy", .cpus = {}}).ok());
   engine.SetRate(0, 0.05);

@@ -19,7 +19,7 @@
 
 /// Contract of a Device. A new device gets the whole suite by one INSTANTIATE_TEST_SUITE_P with a
 /// DeviceFactory. The suite touches device memory only through CopyIn, CopyOut and the functions of
-/// the factory, so that a device may have memory that the host cannot read.
+/// the factory. So the host may be unable to read the memory of a device.
 
 namespace sluice::device {
 
@@ -27,9 +27,9 @@ struct DeviceFactory {
   std::string name;
   std::uint64_t page_bytes = 0;
   std::function<absl::StatusOr<std::unique_ptr<Device>>(std::uint32_t frames)> make;
-  /// True if the device can read the address.
+  /// Function that tells whether the device can read the address.
   std::function<bool(const std::byte* address)> accessible;
-  /// Copies bytes from and to an address of the device.
+  /// Functions that copy bytes from and to an address of the device.
   std::function<void(const std::byte* from, std::span<std::byte> host)> read;
   std::function<void(std::byte* to, std::span<const std::byte> host)> write;
 };
@@ -45,7 +45,7 @@ class Completions {
       latch_.count_down();
     };
   }
-  /// Likewise, where an error is no failure of the test.
+  /// A callback that accepts errors, too.
   DoneFn AnyDone() {
     return [this](const absl::Status&) { latch_.count_down(); };
   }

@@ -87,7 +87,7 @@ TEST_F(EmulatedDevicePacingTest, LatencyComesOnTopOnce) {
 }
 
 TEST_F(EmulatedDevicePacingTest, NewRatesHoldForCopiesThatHaveNotStarted) {
-  // At the first rate a page takes a week.
+  // A page takes a week at the first rate.
   const auto device = Make({.in_bytes_per_second = 0.1, .out_bytes_per_second = 0.1});
   device->SetRates({.in_bytes_per_second = 6'553'600.0});
   EXPECT_GE(TimeCopiesIn(*device, 3), milliseconds(30));

@@ -15,23 +15,23 @@
 
 namespace sluice::testing {
 
-/// What to do to a store's requests, and what was asked of it. Threads: any.
+/// Faults of a store, and the requests that it got. Threads: any.
 class StoreFaults {
  public:
-  /// Reads (writes) fail with this status until it is OK again.
+  /// Makes reads (writes) fail with this status until it is OK again.
   void FailReads(absl::Status status);
-  /// Only those of one segment's pages.
+  /// Makes reads of one segment's pages alone fail.
   void FailReadsOf(std::uint64_t segment, absl::Status status);
   void FailWrites(absl::Status status);
-  /// As a disk that fills up: once `slots` slots have been written, writes of other ones fail.
+  /// Fills the disk up: once `slots` slots have been written, writes of other slots fail.
   void FailNewSlots(std::size_t slots, absl::Status status);
   /// Slots that have been written.
   std::size_t slots_written() const;
-  /// stats() say that pages are copied on write, for this reason.
+  /// Makes stats() say that pages are copied on write, for this reason.
   void SayCopied(std::string reason);
-  /// Slots cannot be mapped, for this reason.
+  /// Makes the mapping of slots fail, for this reason.
   void RefuseMapping(absl::Status status);
-  /// Completions wait until Release.
+  /// Holds completions until Release.
   void Hold();
   void Release();
   /// Blocks until `count` completions wait.
@@ -39,10 +39,10 @@ class StoreFaults {
   /// Blocks until each request has been answered. REQUIRES: none is held.
   void WaitForNoneInFlight();
 
-  /// The pages that were to be written, in order, and those of them that were hastened.
+  /// Pages that were to be written, in order, and those among them that were hastened.
   std::vector<io::PageIdentity> written() const;
   std::vector<io::PageIdentity> hastened() const;
-  /// Blocks until the identity is among the hastened; false when that does not come.
+  /// Blocks until the page is hastened; false if that does not happen.
   bool WaitForHastened(const io::PageIdentity& identity);
 
   /// A store under these faults, which outlive it.
@@ -50,7 +50,7 @@ class StoreFaults {
 
  private:
   friend class FaultyStore;
-  /// A request begins: what it fails with.
+  /// Begins a request. Returns the status that it fails with.
   absl::Status BeginRead(const io::PageIdentity& identity);
   absl::Status BeginWrite(io::SlotIndex slot);
   absl::Status MappingFault() const;

@@ -19,7 +19,7 @@ namespace sluice::testing {
 class LogCollector {
  public:
   LogSink sink();
-  /// How many lines contain `text`.
+  /// Number of lines that contain `text`.
   int Count(std::string_view text) const;
   std::string All() const;
 
@@ -28,7 +28,7 @@ class LogCollector {
   std::vector<std::string> lines_ ABSL_GUARDED_BY(mutex_);
 };
 
-/// Counts what a listener is told. Threads: any.
+/// A listener that counts and keeps its events. Threads: any.
 class CountingListener : public EventListener {
  public:
   void OnPageLost(const PageLostEvent& event) override;

@@ -29,8 +29,9 @@ class BatchedModel {
   void ReferenceStep(std::int64_t step);
   /// A step that does not fail, on both sides.
   void Train(std::int64_t step);
-  /// Parameters and states are those of the reference, but for the elements that State lists as
-  /// missing, for `why`: these are as in `before`. Returns how many. REQUIRES: fp32 everywhere.
+  /// Checks that parameters and states are those of the reference. Elements that State lists as
+  /// missing, for `why`, must be as in `before`. Returns the number of these. REQUIRES: fp32
+  /// everywhere.
   std::uint64_t ExpectOldOrNew(const std::vector<std::vector<std::byte>>& before,
                                absl::StatusCode why);
 

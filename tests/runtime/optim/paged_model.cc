@@ -89,7 +89,7 @@ void PagedModel::MakeParameter(Entry& entry, const std::string& name) {
   } else if (options_.parameters == Storage::kMemory) {
     entry.memory = BytesOf(entry.run.parameters);
   } else {
-    // The master begins as what the memory has.
+    // The master begins with the numbers of the memory.
     const ParameterCopy copy{.type = options_.spec.copy,
                              .parameters = entry.run.parameters.data(),
                              .copy = entry.run.copy.data(),

@@ -14,12 +14,12 @@
 
 namespace sluice::optim {
 
-/// Where a gradient, a copy or a parameter is. kMaster: a parameter is in memory, in the type of
+/// Place of a gradient, a copy or a parameter. kMaster: a parameter is in memory, in the type of
 /// the spec's copy, and has a master.
 enum class Storage { kMemory, kTensor, kMaster };
 
-/// Parameters twice: paged, under an optimizer, and in plain memory, updated by one kernel call per
-/// tensor and step. Both must stay the same, byte for byte.
+/// Parameters, held twice: paged, under an optimizer, and in plain memory, updated by one kernel
+/// call per tensor and step. Both must stay the same, byte for byte.
 class PagedModel {
  public:
   struct Options {
@@ -29,7 +29,7 @@ class PagedModel {
     Storage parameters = Storage::kTensor;
     Storage gradients = Storage::kMemory;
     Storage copies = Storage::kMemory;
-    bool discard = false;  ///< gradients, which are tensors, once they are used
+    bool discard = false;  ///< true: gradients in tensors are discarded after their use
     std::uint64_t seed = 1;
   };
   /// `runtime` has been started and outlives it.
@@ -46,20 +46,20 @@ class PagedModel {
   std::span<std::byte> memory(std::size_t i) { return entries_[i].memory; }
   const GroupRates& rates() const { return rates_; }
 
-  /// Adds one more group, as the program would after some steps: its parameters count their own.
+  /// Adds one more group, as a program does after some steps. Its parameters count their own steps.
   void AddLateGroup(const std::vector<std::size_t>& counts);
 
-  /// New gradients of about `size`, on both sides.
+  /// Sets new gradients of about `size`, on both sides.
   void SetGradients(std::uint64_t seed, float size = 0.1f);
   /// Puts the gradients of run() where the optimizer finds them.
   void PublishGradients();
-  /// A step of the optimizer, for which it is waited.
+  /// Makes a step of the optimizer, and waits for it.
   absl::StatusOr<OptimizerStep> Step(double loss_scale = 1);
   absl::StatusOr<OptimizerStep> Step(const StepOptions& options);
-  /// The step of these groups alone.
+  /// Makes a step of these groups alone.
   absl::StatusOr<OptimizerStep> StepOf(const std::set<std::size_t>& groups);
-  /// The optimizer's step in plain memory; `scale` multiplies the gradients. Parameters of the
-  /// groups in `sits_out` have no part in it.
+  /// Makes the optimizer's step in plain memory; `scale` multiplies the gradients. Parameters of
+  /// the groups in `sits_out` have no part in it.
   void ReferenceStep(std::int64_t step,
                      double scale = 1,
                      const std::set<std::size_t>& sits_out = {});

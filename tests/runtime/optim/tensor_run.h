@@ -37,12 +37,12 @@ class TensorRun {
   float state(int k, std::size_t i) const;
   void SetParameter(std::size_t i, float value);
   void SetGradient(std::size_t i, float value);
-  /// Not of 8-bit states.
+  /// Sets a state. REQUIRES: no 8-bit states.
   void SetState(int k, std::size_t i, float value);
 
-  /// The first element that differs and how; empty when none does.
+  /// The first difference; empty if there is none.
   std::string Difference(const TensorRun& other) const;
-  /// What an update writes of one element, in hexadecimal: parameter, states, copy.
+  /// Numbers that an update writes for one element, in hexadecimal: parameter, states, copy.
   std::string HexOf(std::size_t i) const;
 
   std::vector<std::uint8_t> parameters, gradients, states[2], copy;

@@ -10,8 +10,8 @@ namespace sluice::testing {
 
 using CudaGraph = struct CudaGraphTag*;  ///< an instantiated graph
 
-/// What the users of a GPU do beside the CUDA device, for tests: kernels and captured graphs. A
-/// driver under test, the fake one or the real one, offers it next to its CudaApi.
+/// Work of a GPU's other users, for tests: kernels and captured graphs. A driver under test, fake
+/// or real, offers it next to its CudaApi.
 class CudaLab {
  public:
   virtual ~CudaLab() = default;
@@ -27,8 +27,7 @@ class CudaLab {
   virtual device::CudaCode LaunchGate(int gate, device::CudaStream stream) = 0;
   virtual void Open(int gate) = 0;
 
-  /// Captures what the calling thread enqueues on the stream; `global` as
-  /// cudaStreamCaptureModeGlobal.
+  /// Captures the calling thread's work on the stream; `global`: as cudaStreamCaptureModeGlobal.
   virtual device::CudaCode BeginCapture(device::CudaStream stream, bool global) = 0;
   virtual device::CudaCode EndCapture(device::CudaStream stream, CudaGraph* graph) = 0;
   virtual device::CudaCode LaunchGraph(CudaGraph graph, device::CudaStream stream) = 0;

@@ -10,7 +10,7 @@
 
 namespace sluice::testing {
 
-/// What streams capture, in the order of the calls. It lives as long as the driver.
+/// Work that streams capture, in the order of the calls. Lifetime: that of the driver.
 struct FakeCapture {
   FakeCapture(FakeStream& origin_stream, bool is_global)
       : origin(origin_stream), global(is_global) {}

@@ -15,13 +15,16 @@ namespace sluice::testing {
 class FakeDriver;
 class FakeState;
 
-/// A CUDA driver without a GPU. Its streams are threads that copy asynchronously, its device memory
-/// is host memory that only they reach, and the host faults at a device address.
+/// A CUDA driver without a GPU. Its streams are threads that copy asynchronously. Its device memory
+/// is host memory that only the streams reach, and the host faults at a device address.
 ///
-/// What it finds: refused calls and sticky errors as the driver gives them (driver_truths.h holds
-/// it to that), objects that were not given back, and, under ThreadSanitizer, work on one frame
-/// that no stream, event or wait of the host puts in order, and an unmap beside work on the
-/// address. What it does not: a registration that outlives a remap of its host memory.
+/// The fake finds:
+/// - refused calls and sticky errors, as the driver gives them (driver_truths.h checks that)
+/// - objects that were not given back
+/// - under ThreadSanitizer, work on one frame that no stream, event or wait of the host puts in
+///   order
+/// - under ThreadSanitizer, an unmap beside work on the address.
+/// It does not find a registration that outlives a remap of its host memory.
 class FakeCuda : public CudaLab {
  public:
   explicit FakeCuda(const FakeCudaOptions& options = {});
@@ -43,16 +46,16 @@ class FakeCuda : public CudaLab {
   void Inject(const FakeInjection& injection);
   /// The call that met the injection, if one did.
   std::optional<FakeEntry> injected() const;
-  /// Lets the nth piece of work (a copy, a fill, a kernel) from now on end with the sticky code.
+  /// Makes the nth piece of work (a copy, a fill, a kernel) from now on end with the sticky code.
   void FailWork(std::uint64_t nth, device::CudaCode code, int ordinal = 0);
   /// Takes device memory as another program does; a negative number gives it back.
   void TakeMemory(std::int64_t bytes, int ordinal = 0);
 
-  /// Registrations of host memory stand still from the next call but `passing` on, until
+  /// Holds registrations of host memory from the next call but `passing` on, until
   /// ReleaseRegistrations.
   void HoldRegistrations(std::uint64_t passing);
   void ReleaseRegistrations();
-  /// Copies in that are enqueued from now on stand still until ReleaseCopies.
+  /// Holds copies in that are enqueued from now on, until ReleaseCopies.
   void HoldCopies();
   void ReleaseCopies();
 
@@ -67,14 +70,15 @@ class FakeCuda : public CudaLab {
   int most_copies_in() const;
   int most_copies_out() const;
 
-  /// Pieces of work that ended. The caller is in order with none of them: to ThreadSanitizer, it
-  /// has not waited.
+  /// Pieces of work that ended. The caller is ordered behind none of them: ThreadSanitizer counts
+  /// the call as no wait.
   std::uint64_t ended_work(int ordinal = 0) const;
 
   /// Bytes of a device address, past all streams. REQUIRES: mapped; work on it has ended.
   std::vector<std::byte> Peek(const std::byte* address, std::uint64_t bytes) const;
 
-  /// What the API was asked for and not given back; what a dead context kept does not count.
+  /// Objects that the API made and that were not given back. Objects of a dead context do not
+  /// count.
   std::vector<std::string> Leaks() const;
 
  private:

@@ -9,7 +9,7 @@
 
 namespace sluice::testing {
 
-/// CudaApi on a FakeState. The real driver's refusals are here; what it does is in FakeState.
+/// CudaApi on a FakeState. The real driver's refusals are here, its effects in FakeState.
 class FakeDriver : public device::CudaApi {
  public:
   explicit FakeDriver(FakeState& state) : state_(state) {}

@@ -18,8 +18,8 @@ using device::kCudaSuccess;
 
 namespace {
 
-// What a copy does when its turn comes. The addresses are translated then, and once more at its
-// end: who unmapped them in between ended the copy.
+// Runs a copy when its turn comes. The addresses are translated at its begin and once more at its
+// end. An unmap in between makes the copy fail.
 CudaCode RunCopy(FakeState& state, int ordinal, const CudaCopy& copy) {
   const bool in = state.space.Contains(copy.to);
   const std::vector<FakePiece> pieces =

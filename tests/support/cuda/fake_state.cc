@@ -146,7 +146,7 @@ std::vector<std::string> FakeState::Leaks() {
       leaks.push_back(fmt::format("{} streams of device {}", streams, context->ordinal()));
     }
   }
-  // A dead context refuses the calls that give these back.
+  // A dead context refuses the calls that give these objects back.
   if (!all_live) {
     return leaks;
   }

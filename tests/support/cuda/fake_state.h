@@ -33,7 +33,7 @@ inline constexpr device::CudaCode kFakeCaptureImplicit = 906;
 inline constexpr device::CudaCode kFakeCapturedEvent = 907;
 inline constexpr device::CudaCode kFakeCaptureWrongThread = 908;
 
-/// What the driver knows of a thread.
+/// State of a thread, as the driver knows it.
 struct FakeThread {
   std::vector<FakeContext*> contexts;           ///< the last one is current
   bool relaxed = false;                         ///< the thread's capture mode
@@ -78,9 +78,9 @@ class FakeState {
 
   /// Counts a call, and gives the error that was injected into it.
   device::CudaCode Count(FakeEntry entry);
-  /// The same for a call that needs a context: *context is the current one.
+  /// Begins a call that needs a context: Count, and *context becomes the current one.
   device::CudaCode Begin(FakeEntry entry, FakeContext** context);
-  /// The same for a call that other threads' captures forbid.
+  /// Begins a call that other threads' captures forbid.
   device::CudaCode BeginUnsafe(FakeEntry entry, FakeContext** context);
   /// The current context, or the code that it gives.
   device::CudaCode Current(FakeContext** context);

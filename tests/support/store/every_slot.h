@@ -8,17 +8,18 @@
 
 namespace sluice::testing {
 
-/// What is wrong; nothing when every slot gives back what is written into it, in any order, one
-/// after another. Other generations have other bytes. `options` are those of the store.
+/// Writes and reads every slot, in any order, one after another. Returns the first error; empty:
+/// every slot gives back its content. Other generations have other bytes. `options` are those of
+/// the store.
 std::string UseEverySlot(io::PageStore& store,
                          const io::PageStoreOptions& options,
                          std::uint64_t generation);
 
-/// The same for a new store, and why there is none.
+/// Makes a store and uses every slot of it. Returns the first error, or why there is no store.
 std::string UseANewStore(const io::PageStoreOptions& options);
 
-/// Goes on with it for ever, for a process that is to be killed; calls `begun` once each slot has
-/// been used. Returns only when something is wrong.
+/// Uses every slot again and again, for a process that is to be killed. Calls `begun` once each
+/// slot has been used. Returns only after an error.
 void UseAStoreForEver(const io::PageStoreOptions& options, const std::function<void()>& begun);
 
 }  // namespace sluice::testing

@@ -23,7 +23,8 @@ bool MovesBytes(const io::IoCommand& command) {
 
 }  // namespace
 
-/// One attempt with a fault: moves what the plan lets pass upstream, then reports what it says.
+/// One attempt with a fault. It moves the bytes that the plan lets pass upstream, then reports the
+/// plan's result.
 class FaultyEngine::Attempt final : public io::IoRequest {
  public:
   Attempt(FaultyEngine& engine, io::IoRequest* original) : engine_(engine), original_(original) {
@@ -50,7 +51,7 @@ class FaultyEngine::Attempt final : public io::IoRequest {
     }
   }
 
-  /// After having been held.
+  /// Continues an attempt that was held.
   void GoOn() { plan().kind == Kind::kHeldBefore ? engine_.SubmitUpstream(this) : Deliver(); }
 
   void Deliver() {
@@ -147,7 +148,7 @@ class FaultyEngine::Attempt final : public io::IoRequest {
     }
   }
 
-  /// What a disk counts in: less than what the engines ask for.
+  /// Block of a disk, smaller than that of the engines' requests.
   static constexpr std::uint64_t kBlockOfTheMedium = 512;
   static constexpr std::uint64_t kNowhere = UINT64_MAX;
 
@@ -268,7 +269,8 @@ void FaultyEngine::Hold(Attempt* attempt) {
     if (!healed) held_.push_back(attempt);
   }
   if (healed) return attempt->GoOn();
-  // Whoever releases it from now on, this engine is there until its threads are joined.
+  // The attempt may be released from now on, by any thread. This engine lives until its threads are
+  // joined.
   if (hooks_.on_held) hooks_.on_held();
   if (plan_.kind == Kind::kShuffled) LetGo(TakeHeld(kShuffledTogether));
 }
@@ -279,7 +281,7 @@ bool FaultyEngine::ReleaseHeld() {
   return !held.empty();
 }
 
-/// All that are held, in another order, if they are at least so many.
+/// All held attempts, in another order, if they are at least `least`.
 std::vector<FaultyEngine::Attempt*> FaultyEngine::TakeHeld(std::size_t least) {
   base::MutexLock lock(mutex_);
   if (held_.size() < least) return {};

@@ -17,63 +17,64 @@ namespace sluice::testing {
 
 constexpr std::uint64_t kAlways = UINT64_MAX;
 
-/// What goes wrong, from which attempt on, and how often.
+/// Kind of a fault, the attempt that it begins with, and its repetitions.
 struct FaultPlan {
   enum class Kind {
-    kNone,         ///< nothing: the attempt is only reached
-    kShort,        ///< `moved` bytes are reported instead of all
-    kError,        ///< `error_number`, after the first block was moved: an error is not "no effect"
-    kRefused,      ///< `error_number`, and nothing was moved
-    kFlip,         ///< success, with one byte inverted: of a read in memory, of a write in the file
+    kNone,     ///< no fault: the attempt is only reached
+    kShort,    ///< `moved` bytes are reported instead of all
+    kError,    ///< `error_number`, after the first block was moved
+    kRefused,  ///< `error_number`, and no byte was moved
+    /// Success with one byte inverted: in memory for a read, in the file for a write.
+    kFlip,
     kZeroTail,     ///< the second half is zeros
     kLostWrite,    ///< a write is acknowledged and dropped
     kStaleWrite,   ///< a write is acknowledged, and an older version of the page stored
     kTornWrite,    ///< a write is acknowledged and only the first half of its blocks stored
     kMisdirected,  ///< a write is acknowledged and stored in the place of another page
-    kMisaligned,   ///< goes on off its alignment, which the engine below must refuse; then EINVAL
-    kLate,         ///< completes `pause` of the timer later
-    kHeld,         ///< completes when nothing else goes on: see ReleaseHeld
-    kHeldBefore,   ///< begins when nothing else goes on: until then no byte has moved
+    kMisaligned,   ///< an unaligned request, which the engine below must refuse; then EINVAL
+    kLate,         ///< completion is `pause` of the timer later
+    kHeld,         ///< completion waits until nothing else goes on: see ReleaseHeld
+    kHeldBefore,   ///< attempt begins when nothing else goes on; until then no byte has moved
     kShuffled,     ///< completions wait until there are four, which then come in another order
-    /// Memory that is to be registered is refused, but for its first `moved` bytes: `operation` and
-    /// `times` count registrations, and no attempt is struck.
+    /// Registration of memory is refused, but for its first `moved` bytes. `operation` and `times`
+    /// count registrations, and no attempt is struck.
     kUnregistered,
   };
   Kind kind = Kind::kError;
   int error_number = 0;
   std::uint64_t moved = 0;
   std::chrono::microseconds pause{0};
-  /// The fault begins with the attempt of this number, counted from 0 over all that match
+  /// Number of the attempt that the fault begins with, counted from 0 over all that match
   /// `direction` and `concerns`. The same range of the file then fails `times` times; other ranges
   /// only if `everywhere`.
   std::uint64_t operation = UINT64_MAX;
   std::uint64_t times = 1;
   bool everywhere = false;
-  /// None: either.
+  /// Direction of the attempts; none: either.
   std::optional<io::IoDirection> direction;
 };
 
-/// What a FaultyEngine asks and tells, on the thread that submits. Empty ones are not called.
+/// Functions that a FaultyEngine calls on the thread that submits. Empty ones are not called.
 struct FaultHooks {
   /// Whether the fault may strike this command at all.
   std::function<bool(const io::IoCommand&)> concerns;
-  /// The fault harms the page: before the attempt is made, and, of the page that a misdirected
-  /// write replaces, once more when it has (on a thread of the engine).
+  /// Called when the fault harms the page, before the attempt is made. A misdirected write also
+  /// harms the page that it replaces: called again afterwards, on a thread of the engine.
   std::function<void(std::uint64_t page)> on_harm;
-  /// An older version of the page, for kStaleWrite.
+  /// Function that gives an older version of the page, for kStaleWrite.
   std::function<void(std::uint64_t page, std::span<std::byte> out)> stale;
-  /// Where a misdirected write goes instead.
+  /// Function that gives the page where a misdirected write goes.
   std::function<std::uint64_t(std::uint64_t page)> elsewhere;
-  /// A completion is held back; on a thread of the engine.
+  /// Called when a completion is held back, on a thread of the engine.
   std::function<void()> on_held;
-  /// For kLate; outlives the engine.
+  /// Timer for kLate; outlives the engine.
   base::Timer* timer = nullptr;
 };
 
 /// An engine over another that follows a FaultPlan. Threads: as every engine.
 class FaultyEngine final : public io::IoEngine {
  public:
-  /// `page_bytes`: what one range of the plan is.
+  /// `page_bytes`: length of a range of the plan.
   FaultyEngine(std::unique_ptr<io::IoEngine> upstream,
                const FaultPlan& plan,
                std::uint64_t page_bytes,
@@ -93,13 +94,13 @@ class FaultyEngine final : public io::IoEngine {
   bool struck() const;
   /// Attempts that matched the plan's direction and concern so far, or registrations.
   std::uint64_t operations() const;
-  /// From now on nothing goes wrong, and nothing is held back.
+  /// Ends all faults, and holds nothing back from now on.
   void Heal();
-  /// Attempts that are held back.
+  /// Number of attempts that are held back.
   std::size_t held() const;
-  /// Lets them go on, on the calling thread. False when there are none.
+  /// Continues the held attempts on the calling thread. Returns false if there are none.
   bool ReleaseHeld();
-  /// Whether the engine below took what was misaligned.
+  /// Whether the engine below took an unaligned request.
   bool accepted_misaligned() const;
 
  protected:
@@ -128,7 +129,7 @@ class FaultyEngine final : public io::IoEngine {
   bool accepted_misaligned_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<Attempt*> held_ ABSL_GUARDED_BY(mutex_);
   std::mt19937 order_ ABSL_GUARDED_BY(mutex_){15};
-  /// Last: its threads use the rest until they are joined.
+  /// The engine below, destroyed first: its threads use the other members until they are joined.
   const std::unique_ptr<io::IoEngine> upstream_;
 };
 

@@ -13,8 +13,8 @@
 
 namespace sluice::testing {
 
-/// An engine over another that holds every request back until Open: whatever must happen while I/O
-/// is in flight happens before that. Threads: as every engine.
+/// An engine over another that holds every request back until Open. So a test can act while I/O is
+/// in flight. Threads: as every engine.
 class GatedEngine final : public io::IoEngine {
  public:
   explicit GatedEngine(std::unique_ptr<io::IoEngine> upstream) : upstream_(std::move(upstream)) {}
@@ -34,7 +34,7 @@ class GatedEngine final : public io::IoEngine {
     return hastened_;
   }
 
-  /// False when there are not so many of them within seconds.
+  /// Waits for `count` hastened ranges. Returns false if they do not come within seconds.
   bool WaitForHastened(std::size_t count) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     base::MutexLock lock(mutex_);

@@ -18,7 +18,7 @@ std::string ToString(StoreKind kind);
 struct StoreSpec {
   StoreKind kind = StoreKind::kMemory;
   io::PageStoreOptions options;
-  /// Puts something between the store and its engine.
+  /// Wraps the engine of the store; empty: no wrapper.
   std::function<std::unique_ptr<io::IoEngine>(std::unique_ptr<io::IoEngine>)> wrap;
 };
 
@@ -28,12 +28,12 @@ class StoreUnderTest {
   explicit StoreUnderTest(const StoreSpec& spec);
   ~StoreUnderTest();
 
-  /// Why this machine cannot run the kind; empty when it can.
+  /// Reason why this machine cannot run the kind; empty if it can.
   const std::string& unavailable() const { return unavailable_; }
 
   io::PageStore& operator*() { return *store_; }
   io::PageStore* operator->() { return store_.get(); }
-  /// Those that hash for the store.
+  /// Number of the store's workers, which hash.
   static constexpr int kWorkers = 2;
   base::WorkerPool& workers() { return workers_; }
   /// Destroys the store.
@@ -46,13 +46,13 @@ class StoreUnderTest {
                     const io::PageIdentity& identity,
                     std::span<std::byte> data);
 
-  /// Takes the name of the directory away, which succeeds where there is none in it. "" or why not.
+  /// Removes the directory, which succeeds if it has no entries. Returns "" or why not.
   std::string RemoveDirectory();
 
-  // Below the store, at rest only.
-  /// Of its file; -1 where there is none.
+  // Access below the store, at rest only.
+  /// Descriptor of the store's file; -1 if there is none.
   int fd() const { return fd_; }
-  // Of slots that hold pages.
+  // Damage to slots that hold pages.
   void FlipByte(io::SlotIndex slot, std::size_t at);
   void SwapSlots(io::SlotIndex a, io::SlotIndex b);
   void Truncate(std::size_t bytes);

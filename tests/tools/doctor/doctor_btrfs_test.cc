@@ -1,4 +1,4 @@
-// What doctor says of a file system that copies on write: a small btrfs on a loop device (root).
+// Report of doctor on a file system that copies on write: a small btrfs on a loop device (root).
 #include <sys/syscall.h>
 
 #include <cerrno>

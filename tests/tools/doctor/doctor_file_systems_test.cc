@@ -1,4 +1,4 @@
-// What doctor says of file systems that lack something: small ones on loop devices, bindfs (root).
+// Report of doctor on file systems that lack something: small ones on loop devices, bindfs (root).
 #include <functional>
 #include <string>
 

@@ -160,7 +160,7 @@ TEST(DoctorTest, AMissingDirectoryIsSaidAndDoesNotStopTheReport) {
   EXPECT_THAT(measured.err, HasSubstr("does not exist"));
 }
 
-/// As of `sluice train`: a disk that fails is no fault of the user.
+/// A failing disk is no fault of the user: the exit codes are those of `sluice train`.
 TEST(DoctorTest, AFileThatFailsForItsDiskIsAnotherExitCode) {
   const TemporaryDirectory directory;
   const auto code_where_refused = [&](int error) {
@@ -224,7 +224,7 @@ TEST(DoctorTest, TheSpillDirectoriesOfTheJobAreJudgedAsTrainWould) {
   // Each part finds room, and both together do not.
   const std::uint64_t free = std::filesystem::space(directory.path()).available >> 20;
   EXPECT_EQ(on_two(std::to_string(free + 64) + "MiB").code, 2);
-  // Named, another directory is looked at.
+  // The directory that is named is looked at in place of the configuration's.
   EXPECT_EQ(Doctor({"--directory",
                     directory.path(),
                     "--config",

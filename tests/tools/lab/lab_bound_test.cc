@@ -5,12 +5,12 @@
 #include "nlohmann/json.hpp"
 #include "tests/tools/lab/lab_run.h"
 
-/// What `sluice lab run` says of the bound.
+/// The bound in the output of `sluice lab run`.
 
 namespace sluice::tools {
 namespace {
 
-/// Of each of these ops one page is read; the first takes long.
+/// A schedule of ops that read one page each. The first op takes long.
 std::string ReadInTurn(int pages) {
   std::string text = "{\"schedule\": \"turns\"}\n";
   for (int i = 0; i < pages; ++i) {
@@ -31,7 +31,8 @@ Json BoundOf(const std::string& text, const Words& machine) {
 }
 
 TEST(LabBoundTest, MoreOfAFastTierOrALinkSavesWhatTheBoundFallsBy) {
-  // While the long op runs 9 others of 29 are above; the link takes 20 s for the rest.
+  // The long op leaves time to bring 9 pages of the other 29 above. The link takes 20 s for the
+  // rest.
   const Json line = BoundOf(ReadInTurn(30), {"--tiers=hbm=40KiB", "--link=hbm-dram=4096B/s"});
   EXPECT_DOUBLE_EQ(line["bounds"]["compute"], 49);
   EXPECT_EQ(line["binds"], "compute") << "20 s of the link, beside 29 s of the ops";

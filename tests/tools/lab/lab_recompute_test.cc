@@ -12,7 +12,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-/// What is written by f and read by h is in the way of g, which needs both pages.
+/// Tensor 0, written by f and read by h, is in the way of g, which needs both pages.
 constexpr const char* kMakeAgain = R"({"schedule": "three"}
 {"tensor": 0, "bytes": 4096, "persistent": false}
 {"tensor": 1, "bytes": 8192, "persistent": false}

@@ -209,7 +209,7 @@ TEST(LabRunTest, TheMachineIsTheOneThatIsGiven) {
   const std::string one_page = "--tiers=hbm=4KiB";
   EXPECT_NEAR(time(file, "4096B/s/2048B/s", {one_page}), 8, 1e-9);
   EXPECT_NEAR(time(file, "4096B/s,500ms", {one_page}), 8, 1e-9);
-  // What leaves and what comes do not meet here: the one waits for the other.
+  // Page-ins wait for page-outs here, so a half-duplex link changes nothing.
   EXPECT_NEAR(time(file, "4096B/s,half", {one_page}), 6, 1e-9);
   // Two pages at once, of which the second comes within the latency of the first.
   std::string text = kWriteTwo;

@@ -43,7 +43,7 @@ Timeline ReadTimeline(const std::string& path) {
   return timeline;
 }
 
-/// Of the track within the window.
+/// Busy seconds of the track within the window.
 double SecondsIn(const Timeline& timeline, const std::string& track, Interval window) {
   double seconds = 0;
   const auto found = timeline.tracks.find(track);
@@ -106,7 +106,7 @@ TEST(LabTraceTest, TheTimelineAgreesWithTheReport) {
   }
   EXPECT_NEAR(stall, line["stall_s"], 1e-5);
   for (const std::string link : {"hbm-dram", "dram-nvme"}) {
-    // What is still on the link at the end is not drawn.
+    // A transfer that is still on the link at the end is not drawn.
     const double page = 16.0 * (1 << 20) / (2.0 * (1 << 30));
     const Json& of_link = line["links"][link];
     EXPECT_NEAR(

@@ -1,4 +1,4 @@
-// What lab validate simulates of a training run.
+// Simulation of a training run by lab validate.
 #include "tools/lab/validate/validate_run.h"
 
 #include <algorithm>
@@ -41,7 +41,7 @@ Schedule UpAndDown(const std::vector<double>& seconds) {
   return schedule;
 }
 
-/// One op of many takes all the time, or each the same: what the links can hide differs.
+/// Times with one long op of many, or with equal ops. The links can hide different parts of them.
 std::vector<double> OneLong(std::size_t index) {
   std::vector<double> seconds(2 * kTensors, 0.001);
   seconds[index] = 10;

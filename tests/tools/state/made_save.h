@@ -17,7 +17,7 @@ struct MadeSave {
   std::optional<std::vector<std::int64_t>> steps;
   std::vector<optim::SavedShape> shapes = {};
 
-  /// Into a directory that exists.
+  /// Writes the save into a directory that exists.
   void Write(const std::string& directory) const;
 };
 

@@ -1,4 +1,4 @@
-// What cannot become a save, or a file, is refused with what to do, and nothing is written.
+// A file or save that cannot be converted is refused with a fix, and nothing is written.
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -21,7 +21,7 @@ using ::testing::IsEmpty;
 
 using EditJson = nlohmann::json;
 
-/// With a save and the file that it became.
+/// Fixture with a save and the file that it became.
 class StateRefusalTest : public ::testing::Test {
  protected:
   StateRefusalTest() {
@@ -32,7 +32,7 @@ class StateRefusalTest : public ::testing::Test {
     content_ = io::FileContent::Read(file_);
   }
 
-  /// What import says of the file after an edit.
+  /// Message of import about the file after an edit.
   std::string ImportRefusal(const std::function<void(io::FileContent&)>& edit) const {
     io::FileContent edited = content_;
     edit(edited);
@@ -45,7 +45,7 @@ class StateRefusalTest : public ::testing::Test {
     EXPECT_THAT(answer.errors, HasSubstr("sluice: " + path));
     return answer.errors;
   }
-  /// After an edit of the groups in the metadata.
+  /// Message of import after an edit of the groups in the metadata.
   std::string GroupsRefusal(const std::function<void(EditJson&)>& edit) const {
     return ImportRefusal([&](io::FileContent& content) {
       EditJson groups = EditJson::parse(content.metadata["sluice.groups"]);

@@ -1,5 +1,5 @@
-// A save of every kind and type comes back, byte by byte, from the file that it became; and the
-// file says what the optimizer's numbers are without sluice.
+// A save of every kind and type comes back, byte by byte, from the file that it became. The file
+// names the optimizer's numbers for readers without sluice.
 #include <cstring>
 #include <filesystem>
 

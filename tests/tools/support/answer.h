@@ -8,7 +8,7 @@
 
 namespace sluice::tools {
 
-/// What a sub-command answered.
+/// Answer of a sub-command.
 struct Answered {
   int exit_code = 0;
   std::string output;

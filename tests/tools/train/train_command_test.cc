@@ -59,7 +59,7 @@ TEST_F(TrainCommandTest, VerifiesBitForBitAndReportsEveryField) {
   EXPECT_THAT(spill_.Names(), IsEmpty());
 }
 
-/// What is not recorded has no bound; the run is as good as any.
+/// A schedule that is not recorded has no bound. The run succeeds all the same.
 TEST_F(TrainCommandTest, WithoutARecordedScheduleThereIsNoBound) {
   const std::string model = files_ / "model.safetensors";
   Command command(
@@ -184,7 +184,7 @@ TEST_F(TrainCommandTest, PlansToRecomputeBehindASlowLink) {
   EXPECT_EQ(fits["recompute"]["recomputed"], 0);
 }
 
-/// As `--config <(cat FILE)` has it.
+/// A pipe as of `--config <(cat FILE)`.
 TEST_F(TrainCommandTest, VerifiesAConfigurationThatCanBeReadOnlyOnce) {
   const std::string config = ReadWhole(kTinyConfig);
   std::array<int, 2> ends;
@@ -366,7 +366,7 @@ TEST_P(TrainInterruptTest, FinishesTheStepAndPrintsTheSummary) {
 
 INSTANTIATE_TEST_SUITE_P(All, TrainInterruptTest, ::testing::Values(SIGINT, SIGTERM, SIGHUP));
 
-/// Without clipping updates run beside the backward, too: a signal finds one under way.
+/// Updates run beside the backward, too, if there is no clipping. The signal finds one under way.
 class TrainKillTest : public TrainCommandTest, public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(TrainKillTest, AKilledRunLeavesNothing) {

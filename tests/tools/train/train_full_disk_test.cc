@@ -23,7 +23,8 @@ constexpr std::uint64_t kDiskBytes = std::uint64_t{48} << 20;
 /// Room for parameters and gradients, and not for all moments: the update of step 1 fails.
 constexpr std::uint64_t kLeftBytes = std::uint64_t{16} << 20;
 
-/// Takes what is free on the file system of `directory`, but for `left` bytes. Whether it could.
+/// Takes the free space on the file system of `directory`, but for `left` bytes. Returns whether it
+/// could.
 bool FillAllBut(const std::string& directory, std::uint64_t left) {
   const std::uint64_t free = testing::FreeBytes(directory);
   const int fd = open((directory + "/filler").c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
@@ -96,7 +97,7 @@ TEST_F(SlowTrainFullDiskTest, TheLastStepIsSavedElsewhere) {
   EXPECT_EQ(CountOf(text, "a transfer of tensor"), 1) << text;
   EXPECT_EQ(CountOf(text, " like it\n"), 1) << text;
   EXPECT_LE(CountOf(text, "\n"), 6) << text;
-  // The same step of a run that met nothing, byte by byte.
+  // An undisturbed run saves the same bytes after this step.
   const std::string unbroken = files_ / "unbroken";
   std::filesystem::create_directory(unbroken);
   std::vector<std::string> words = OnDisk(files_.path(), {"--save-state", unbroken});

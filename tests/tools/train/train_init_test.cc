@@ -17,7 +17,7 @@ using InitJson = nlohmann::json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-/// With the model of a run of three steps.
+/// Fixture with the model of a run of three steps.
 class TrainInitTest : public TrainCommandTest {
  protected:
   InitJson Run(std::vector<std::string> more) {
@@ -65,7 +65,7 @@ TEST_F(TrainInitTest, AnExportedStateGivesTheSameParameters) {
     const InitJson saved = SaveModel({"--save-state", state, "--set", setting});
     Command exports({"state", "export", state, exported});
     ASSERT_EQ(exports.Wait(), 0) << exports.errors();
-    // Without an optimizer no parameter changes.
+    // No parameter changes in a run without an optimizer.
     const InitJson begun =
         Run({"--init", exported, "--save", again, "--set", "train.optimizer=none"});
     EXPECT_EQ(begun["val_loss_first"], saved["val_loss"]);
@@ -95,7 +95,7 @@ TEST_F(TrainInitTest, AnExportedStateOfAnotherModelSaysWhichItIs) {
               HasSubstr("it is of another model, that of --set model.heads=2"));
 }
 
-TEST_F(TrainInitTest, AlsoUnderASmallBudgetOf8BitStates) {
+TEST_F(TrainInitTest, BeginsWhereTheSavedModelWasWith8BitStates) {
   const InitJson saved = SaveModel();
   const InitJson begun = Run({"--init", model_, "--verify", "--set", "train.states=\"8bit\""});
   EXPECT_EQ(begun["val_loss_first"], saved["val_loss"]);

@@ -20,7 +20,7 @@ constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
 int ComputeThreads() { return std::max(1, base::AllowedCpuCount() - 1); }
 
-/// A whole run of a judged configuration, verified. A processor is left for what paging costs.
+/// A whole run of a judged configuration, verified. One processor is left for paging.
 Json Judged(const std::string& config, const std::vector<std::string>& more = {}) {
   const TemporaryDirectory spill;
   std::vector<std::string> words = {"train",
@@ -39,8 +39,8 @@ Json Judged(const std::string& config, const std::vector<std::string>& more = {}
   return Json::parse(command.output());
 }
 
-/// Step time over what no run can beat: the step in RAM, or what the links need for the least
-/// bytes.
+/// Ratio of the step time to a limit that no run can beat: the step in RAM, or the links' time for
+/// the least bytes.
 double RatioToLimit(const Json& json) {
   const double ram = json["verify"]["ram_step_ms_median"];
   const double bound = json["volume_bound_ms"];
@@ -68,8 +68,8 @@ TEST(TrainJudgedTest, AHalfLoadedLinkIsHiddenToo) {
   ExpectJudgedFigures(Judged("train-gpt-linkbound.toml"));
 }
 
-/// Where what must cross the link takes half of a step in RAM, nearly as long and longer. Half of
-/// the time no schedule of transfers is near max(RAM, volume), so the bound is that of windows.
+/// Loads at which the link needs half of a step in RAM, nearly as long, and longer. At half the
+/// load no schedule is near max(RAM, volume), so the bound is that of windows.
 class CrossoverTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(CrossoverTest, PlansAreNearTheBound) {

@@ -47,7 +47,7 @@ std::vector<std::string> Budgets(std::uint64_t hbm, std::uint64_t dram) {
           "tiers.dram.bytes=" + std::to_string(dram)};
 }
 
-/// What doctor proposes in the cgroup for hbm and dram together.
+/// Budgets of hbm and dram together that doctor proposes in the cgroup.
 std::uint64_t ProposedBudgets(const testing::LimitedCgroup& cgroup,
                               std::vector<std::string> words) {
   words.insert(words.begin(), {"doctor", "--json"});
@@ -85,7 +85,7 @@ TEST(TrainMemoryTest, TheMainJobRunsWithinItsBudgetsAnd160MiB) {
   EXPECT_LE(json["padding_bytes"].get<double>(), 0.05 * json["live_bytes"].get<double>());
 }
 
-TEST(TrainMemoryTest, HalfOfTheBudgetsRunToo) {
+TEST(TrainMemoryTest, TheMainJobRunsWithHalfOfItsBudgets) {
   const TemporaryDirectory spill;
   Command command({"train",
                    "--config",
@@ -137,7 +137,7 @@ TEST(SlowTrainMemoryTest, SmallBudgetsRunInASmallCgroup) {
   }
 }
 
-TEST(SlowTrainMemoryTest, RunsBesideItAreHeldInTheSameCgroup) {
+TEST(SlowTrainMemoryTest, AVerifiedRunFitsIntoTheSameCgroup) {
   const testing::LimitedCgroup cgroup(128 * kMiB);
   if (!cgroup.limited()) GTEST_SKIP() << kNoCgroup;
   const TemporaryDirectory spill;

@@ -76,7 +76,7 @@ TEST_F(TrainCommandTest, AResumedRunSavesTheModelOfOneThatNeverStopped) {
   EXPECT_EQ(ReadWhole(files_ / "whole"), ReadWhole(files_ / "parts"));
 }
 
-/// As on NFS, CIFS and FUSE.
+/// NFS, CIFS and FUSE refuse nameless files with this error.
 TEST_F(TrainCommandTest, WithoutNamelessFilesEverythingIsSavedAllTheSame) {
   const auto run = [&](const std::string& to) -> std::string {
     std::filesystem::create_directory(files_ / to);

@@ -13,7 +13,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// With a save after three steps.
+/// Fixture with a save after three steps.
 class TrainResumeTest : public TrainCommandTest {
  protected:
   void SetUp() override {

@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 
 class TrainRlimitsTest : public TrainCommandTest {
  protected:
-  /// Exit code of two steps under a limit of so many MiB, and what a refusal says.
+  /// Exit code of two steps under a limit of `mebibytes`. Sets `errors` to the messages.
   int RunUnder(const std::string& flag, int mebibytes, std::string* errors) {
     const std::uint64_t bytes = static_cast<std::uint64_t>(mebibytes) << 20;
     Command command(Words({"--set",

@@ -100,7 +100,7 @@ class SlowTrainKillSaveTest : public TrainSaveEveryTest {
                   "train.compute_threads=1"});
   }
 
-  /// The same training in this process, which is never stopped.
+  /// Makes the session of an undisturbed training of the job, in this process.
   void MakeReference() {
     const std::vector<std::string> job = Job();
     auto flags = ReadTrainFlags(std::span(job).subspan(1));
@@ -184,7 +184,7 @@ TEST_F(SlowTrainKillSaveTest, TwoHundredKillsChangeNoBit) {
   for (int kill = 0; kill < kKills && !HasFailure(); ++kill) {
     Command command(Job());
     KillAtSomeMoment(command, kill);
-    // What the kill before has left counts once.
+    // A save left by the kill before counts once.
     const bool cleaned = !left_ || command.output().find("removed ") != std::string::npos;
     left_ = SaveUnderWay();
     during_saves += left_ && cleaned ? 1 : 0;

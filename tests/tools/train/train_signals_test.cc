@@ -112,7 +112,8 @@ TEST_P(TrainEndTest, EndsBeforeThereIsAText) {
 
 INSTANTIATE_TEST_SUITE_P(All, TrainEndTest, ::testing::ValuesIn(kEnds));
 
-/// Also while links are measured, tiers made and steps planned, of which the output says nothing.
+/// Signals also come while links are measured, tiers made and steps planned. The output says
+/// nothing of these phases.
 TEST_F(TrainSignalsTest, AnyMomentOfTheBeginningIsAnswered) {
   constexpr unsigned kSeed = 20261128;
   const std::vector<std::string> words = Endless({"--save-state", state_});

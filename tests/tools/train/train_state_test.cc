@@ -140,7 +140,7 @@ TEST_F(TrainStateTest, AnInterruptedJobCountsStepsFromTheFirst) {
                     HasSubstr("steps              4 to " + std::to_string(step))));
 }
 
-TEST_F(TrainStateTest, FlagsThatContradictItAreRefused) {
+TEST_F(TrainStateTest, FlagsThatContradictStateAreRefused) {
   for (const char* flag : {"--save-state", "--resume"}) {
     EXPECT_THAT(UserError(Words({"--state", state_, flag, files_.path()})),
                 HasSubstr(std::string("--state and ") + flag + ": "));
@@ -182,7 +182,7 @@ TEST_F(TrainStateTest, AJobThatLeavesTheFiniteKeepsItsLastGoodSaves) {
   }
 }
 
-/// As root: a file system of 3 MiB takes a save of 1.2 MiB, but no three.
+/// A file system of 3 MiB (root) takes a save of 1.2 MiB, but not three.
 TEST(SlowTrainStateRoomTest, SavesThatWillNotFitAreRefusedBeforeTheFirstStep) {
   TemporaryDirectory small;
   TemporaryDirectory spill;

@@ -13,7 +13,7 @@ using Json = nlohmann::json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-/// By the type of the optimizer's states.
+/// Fixture for each type of the optimizer's states.
 class TrainStatesTest : public TrainCommandTest, public ::testing::WithParamInterface<const char*> {
  protected:
   std::vector<std::string> WordsWith(std::vector<std::string> more) const {
@@ -28,7 +28,7 @@ TEST_P(TrainStatesTest, AreTheSameBitForBitInRam) {
   EXPECT_EQ(Json::parse(command.output())["verify"]["identical"], true);
 }
 
-/// What the message says that `tier` needs at least.
+/// Least budget of `tier` that the message names.
 std::string LeastIn(const std::string& message, const std::string& tier) {
   const std::string least = ", at least ";
   const std::size_t key = message.find("tiers." + tier + ".bytes is ");

@@ -23,7 +23,7 @@ constexpr const char* kNobody = "65534";
 
 class TrainThreadsTest : public TrainCommandTest {
  protected:
-  /// As nobody, with a number of processes and threads at most. Root is under no such limit. The
+  /// Runs the command as nobody, with a limit of processes and threads, since root has none. The
   /// capability lets nobody into the folders above the test's own.
   Command::Surroundings Limited(int threads) const {
     const std::string limit = "--nproc=" + std::to_string(threads);
@@ -37,7 +37,7 @@ class TrainThreadsTest : public TrainCommandTest {
                        "/usr/bin/prlimit",
                        limit}};
   }
-  /// Lets nobody read and write what the test made.
+  /// Lets nobody read and write the files of the test.
   void GiveAway() const {
     for (const std::string& path : {files_.path(), spill_.path(), text_path_}) {
       ASSERT_EQ(chown(path.c_str(), 65534, 65534), 0) << path;

@@ -25,11 +25,11 @@ Dataset TinyDataset(const TrainConfig& train = TinyTrain());
 
 /// The bytes of tensors by name.
 using StateBytes = std::map<std::string, std::string>;
-/// What Trainer::ForEachState streams. Fails the test when pieces overlap or leave gaps.
+/// Bytes that Trainer::ForEachState streams. The test fails if pieces overlap or leave gaps.
 StateBytes StateBytesOf(Trainer& trainer);
 /// Tensors by name.
 using State = std::map<std::string, std::vector<float>>;
-/// The same as numbers, where all are fp32.
+/// State as numbers. REQUIRES: all tensors are fp32.
 State StateOf(Trainer& trainer);
 
 /// A RamMemory that keeps a copy of all gradients as they are just before the update.
@@ -42,7 +42,7 @@ class GradientTap : public Memory {
   absl::Status Flush() override { return memory_.Flush(); }
   void SetObserver(OpObserver observer) override { memory_.SetObserver(std::move(observer)); }
 
-  /// By parameter; those of the last step.
+  /// Gradients of the last step, by parameter.
   const State& gradients() const { return gradients_; }
 
  private:

@@ -17,10 +17,10 @@ class ReferenceGpt {
  public:
   explicit ReferenceGpt(const ModelConfig& model) : model_(model) {}
 
-  /// By name, row-major; weights are [in, out].
+  /// Parameters by name, row-major; weights are [in, out].
   std::map<std::string, std::vector<double>>& parameters() { return parameters_; }
 
-  /// [tokens][vocab].
+  /// Logits, [tokens][vocab].
   std::vector<double> Logits(std::span<const std::uint8_t> tokens) const;
   /// Mean cross-entropy over all tokens of the batch, in nats.
   double Loss(const Batch& batch) const;
@@ -29,7 +29,7 @@ class ReferenceGpt {
   using Vector = std::vector<double>;
 
   const Vector& At(const std::string& name) const { return parameters_.at(name); }
-  /// x W + b.
+  /// Computes x W + b.
   Vector Linear(const Vector& x, const std::string& name) const;
   Vector Norm(const Vector& x, const std::string& name) const;
   /// One layer over all positions.

@@ -89,7 +89,7 @@ absl::StatusOr<VariantRun> RunBest(const RunFlags& flags,
   return best;
 }
 
-/// Whatever kept it from being written: it is no mistake of the user's.
+/// The error of an output that was not written. It is no mistake of the user's, whatever the cause.
 absl::Status OutputLost(const absl::Status& status) {
   return status.ok() ? status : absl::DataLossError(status.message());
 }

@@ -12,7 +12,7 @@
 namespace sluice::tools {
 namespace {
 
-/// Less is not worth a word.
+/// Least share that is worth a word.
 constexpr double kLeastShare = 0.0005;
 
 analysis::TimeBound MovesOf(const Schedule& schedule, const sim::Machine& machine) {

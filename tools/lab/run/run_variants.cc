@@ -66,7 +66,7 @@ class Maker {
     return With("all", Reliefs(tensors_.size(), analysis::Relief::kRecompute));
   }
 
-  /// Adds what can be run to the schedule as it is, and says what would become of its tensors.
+  /// Adds the planned variants that can run, with a sentence on each choice.
   void AddPlanned(std::vector<RunVariant>* variants) const {
     const analysis::RecomputeProblem problem = analysis::MakeRecomputeProblem(
         schedule_, tensors_, sim::TimeBoundOptionsFor(flags_.machine, schedule_));

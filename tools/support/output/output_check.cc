@@ -11,7 +11,7 @@
 namespace sluice::tools {
 namespace {
 
-/// Whatever the paths look like.
+/// Whether both paths name one file, however they are written.
 bool IsSameFile(const std::string& a, const std::string& b) {
   struct stat a_info {};
   struct stat b_info {};

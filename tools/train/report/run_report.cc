@@ -21,7 +21,7 @@ double SumJudged(const RunReport& report, const Figure& figure) {
   return sum;
 }
 
-/// Seconds of the judged steps, or of those of `key` where one is given.
+/// Seconds of the judged steps; with `key`, of those of that key.
 std::vector<double> JudgedSeconds(const RunReport& report, const std::optional<std::string>& key) {
   std::vector<double> seconds;
   for (const StepRecord& step : report.steps) {

@@ -19,7 +19,7 @@ struct Header {
   std::uint64_t bytes = 0;
 };
 
-/// Far above any message; a longer one means that the other end is out of step.
+/// Largest message, far above any; a longer one means that the other end is out of step.
 constexpr std::uint64_t kMessageBytesMax = std::uint64_t{1} << 40;
 
 /// Milliseconds between two questions whether to stop.

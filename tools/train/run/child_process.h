@@ -11,9 +11,9 @@
 
 namespace sluice::tools {
 
-/// This program once more, in a process of its own, connected by a channel that is its standard
-/// input. Its standard output is the parent's standard error. The process is stopped whenever it
-/// waits for a message. Threads: externally synchronised.
+/// A second process of this program, connected by a channel that is its standard input. Its
+/// standard output is the parent's standard error. The process is stopped whenever it waits for a
+/// message. Threads: externally synchronised.
 class ChildProcess {
  public:
   /// Starts the process with `words`. Errors: those of posix_spawn(3).

@@ -12,7 +12,7 @@
 namespace sluice::tools {
 namespace {
 
-/// Repetitions of what is missing: each may free what the next one needs.
+/// Repetitions of the missing parts. Each may free memory that the next one needs.
 constexpr int kRepetitions = 3;
 
 absl::Status MakeStepWhole(gpt::Trainer& trainer) {

@@ -22,7 +22,8 @@ bool SignalAnswer::Attend() {
 void SignalAnswer::SaveForEnd() {
   const bool wanted = !session_.save_place().empty() && session_.has_unsaved_steps();
   if (!wanted || !loss_is_finite_) return;
-  // No later loss will tell of the last update. What cannot be read cannot be saved either.
+  // No later loss will tell of the last update. Parameters that cannot be read cannot be saved
+  // either.
   if (!session_.HasFiniteParameters().value_or(true)) return;
   session_.SaveState().IgnoreError();
 }

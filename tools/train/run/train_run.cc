@@ -85,7 +85,7 @@ absl::Status TrainRun::MakeBlock() {
   }
   if (interrupted()) return absl::OkStatus();
   if (parts_.verifier == nullptr) return loss.ok() ? PaceAlone() : loss;
-  // What paging has spoilt is a difference, and no matter of the learning rate.
+  // A loss that paging spoilt counts as a difference, not as a wrong learning rate.
   SLUICE_RETURN_IF_ERROR(RunInRam());
   return parts_.verifier->difference().empty() ? loss : absl::OkStatus();
 }
@@ -134,7 +134,8 @@ absl::Status TrainRun::WithdrawSave(int step) {
   return absl::OkStatus();
 }
 
-/// A run may have been killed before its next loss showed what its last save was worth.
+/// Checks the loss after the save that the run goes on from. The run before may have been killed
+/// before that loss showed the save to be bad.
 absl::Status TrainRun::CheckResumedLoss(float val_loss) const {
   const bool asks = parts_.session.settings().not_finite_steps > 0;
   const int step = parts_.session.steps_before();
@@ -147,7 +148,7 @@ absl::Status TrainRun::CheckResumedLoss(float val_loss) const {
 
 /// A run outlives a save that fails: the older ones stand, and the next may succeed.
 void TrainRun::SaveIfDue() {
-  // Who interrupts gets a save at the end.
+  // An interrupted run is saved at its end.
   if (interrupted() || !loss_is_finite()) return;
   StateSaver& saver = parts_.session.saver();
   const absl::Status saved = saver.SaveIfDue(parts_.session.trainer().step());
@@ -199,12 +200,12 @@ absl::Status TrainRun::PaceAfterBlock(double ram_step_seconds) {
   return PlanRecompute();
 }
 
-/// Without a run in RAM its step is taken to last as long as the compute of the last one.
+/// The step in RAM, if there was none, counts as long as the compute of the last step.
 absl::Status TrainRun::PaceAlone() {
   if (report_.steps.size() < kUnpacedStepsAlone) return absl::OkStatus();
   if (!pacer_.pending() && !recompute_.pending()) return absl::OkStatus();
   if (!schedule_is_whole_) return absl::OkStatus();
-  // After --resume the first usual step may be the last one made: its schedule is to be known.
+  // The first usual step after --resume may be the last one. EndIteration makes its schedule known.
   SLUICE_RETURN_IF_ERROR(parts_.session.EndIteration());
   const StepRecord& step = report_.steps.back();
   if (pacer_.pending()) SLUICE_RETURN_IF_ERROR(SetPace(step.seconds - step.stall_seconds));
@@ -290,7 +291,7 @@ absl::Status TrainRun::FillBounds() {
 
 double TrainRun::SecondsOfOpsMax() const {
   constexpr double kNoLimit = std::numeric_limits<double>::infinity();
-  // In RAM nothing is made again.
+  // A run in RAM recomputes nothing, so its steps differ if this run recomputes.
   const bool alike = parts_.session.settings().train.recompute == gpt::Recompute::kNone;
   if (parts_.verifier == nullptr || !alike) return kNoLimit;
   return parts_.verifier->least_ram_seconds().value_or(kNoLimit);

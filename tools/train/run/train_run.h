@@ -17,10 +17,9 @@
 
 namespace sluice::tools {
 
-/// The loop of `sluice train`: steps in blocks, each followed by the same block in RAM where a
-/// verifier is given, until all are made or a signal asks for an end. A step or a validation that
-/// is under way then ends at its next micro-batch or batch, without effect. Threads: externally
-/// synchronised.
+/// The loop of `sluice train`. It makes steps in blocks until all are made or a signal asks for an
+/// end. If there is a verifier, the same block follows in RAM. After a signal, a step or validation
+/// ends at its next micro-batch or batch, without effect. Threads: externally synchronised.
 class TrainRun {
  public:
   struct Parts {
@@ -33,9 +32,9 @@ class TrainRun {
 
   /// Errors: those of the trainer and of the run in RAM.
   absl::Status Run();
-  /// What the run has to say, once it has ended.
+  /// Report of the run, once it has ended.
   RunReport TakeReport();
-  /// Of the judged steps. Lifetime: as this.
+  /// Times of the judged steps' ops. Lifetime: as this.
   const OpTimes& op_times() const { return op_times_; }
   bool interrupted() const { return parts_.signals.interrupted(); }
   /// Whether the last step had a finite loss, and its validation too. Else nothing is to be saved.
@@ -59,15 +58,16 @@ class TrainRun {
   absl::Status PaceAfterBlock(double ram_step_seconds);
   absl::Status PaceAlone();
   absl::Status SetPace(double ram_step_seconds);
-  /// What is left to recompute's planner, once the links have their rates.
+  /// Choices left to recompute's planner, once the links have their rates.
   absl::Status PlanRecompute();
   absl::Status Finish();
   absl::Status Verify();
   /// A finished link-bound computation, held against what crossed the links.
   absl::Status FillBounds();
-  /// More than that the model's ops of the main key need not take together.
+  /// Seconds that the model's ops of the main key take together, at most; infinite if unknown.
   double SecondsOfOpsMax() const;
-  /// Of the step that so many have followed, if it is judged. REQUIRES: its iteration has ended.
+  /// Keeps the times of the step that `followers` steps have followed, if it is judged. REQUIRES:
+  /// its iteration has ended.
   absl::Status KeepOpTimes(std::size_t followers);
   void PrintStep(const StepRecord& step, const StepOutcome& outcome);
   bool Done();

@@ -28,7 +28,7 @@ std::vector<bool> StashOf(const std::vector<gpt::LayerCosts>& layers, std::size_
   return stash;
 }
 
-/// The schedule as if these tensors were not.
+/// The schedule without these tensors.
 Schedule Without(const std::vector<bool>& tensors, Schedule schedule) {
   const auto gone = [&](const ScheduleAccess& access) { return bool{tensors[access.tensor]}; };
   for (ScheduleOp& op : schedule.ops) {

@@ -142,7 +142,7 @@ bool HasContent(std::string_view toml) {
   return false;
 }
 
-/// Once only: it may be a pipe.
+/// Reads the configuration, once only, as it may be a pipe.
 absl::Status ReadConfigText(ConfigText* config) {
   if (config->source.empty()) {
     return absl::InvalidArgumentError(fmt::format("--config is empty; {}", kConfigWanted));

@@ -19,7 +19,7 @@ class DirectoryLock {
   using Flock = std::function<int(int fd, int operation)>;
 
   /// Takes the lock. Errors: FailedPrecondition (another process has it: names it), those of
-  /// open(2). Where the file system knows no locks, the lock is not held.
+  /// open(2). The lock is not held on a file system without locks.
   static absl::StatusOr<std::unique_ptr<DirectoryLock>> Take(const std::string& directory,
                                                              const Flock& flock);
   static absl::StatusOr<std::unique_ptr<DirectoryLock>> Take(const std::string& directory);

@@ -39,8 +39,8 @@ std::uint64_t BytesOnDisk(const std::string& path) {
   return static_cast<std::uint64_t>(info.st_blocks) * 512;
 }
 
-/// Adds the saves that are there. Those up to that of `plan` stay until the run has made another
-/// one, and then go; later ones stay until the run gets there.
+/// Adds the saves that are there. Saves up to that of `plan` stay until the run has made another
+/// one, and then go. Later ones stay until the run gets there.
 absl::Status AddPresent(const TrainFlags& flags, const ResumePlan& plan, SaveRoom* room) {
   if (flags.state_path.empty()) {
     room->present_bytes = BytesOnDisk(fmt::format("{}/{}", room->directory, optim::kStateFileName));

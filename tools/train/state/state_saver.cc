@@ -24,7 +24,7 @@ absl::Status StateSaver::SaveIfDue(int step) {
 
 absl::Status StateSaver::SaveNow(int step) {
   if (!saves()) return absl::OkStatus();
-  // What became of an older one matters no more where this one is there.
+  // The outcome of an older save no longer matters if this one exists.
   FinishBegun().IgnoreError();
   if (step == saved_step_) return absl::OkStatus();
   const absl::StatusOr<std::string> place = PlaceOf(step);

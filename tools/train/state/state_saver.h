@@ -17,10 +17,10 @@ struct StateSaverOptions {
   SaveInterval every;
   /// The directory of --state; null: none. Lifetime: outlives the saver.
   StateDirectory* directory = nullptr;
-  /// The directory of --save-state, whose one file is replaced; empty: none.
+  /// Directory of --save-state, which has one file that each save replaces; empty: none.
   std::string in_place;
-  /// The directory of the save that the run goes on from, where saves go elsewhere; empty: it is in
-  /// the place of the others, or there is none.
+  /// Directory of the save that the run goes on from, if saves go elsewhere; empty: the save is
+  /// among the others, or there is none.
   std::string resumed_from = {};
   /// Writes the trainer's state, whole and durable, to a directory.
   std::function<absl::Status(const std::string& directory)> save;
@@ -33,7 +33,7 @@ struct StateSaverOptions {
   std::function<void(int step)> give_up = nullptr;
   /// The saves that are over since the last call (gpt::Trainer::TakeFinishedSaves).
   std::function<std::vector<gpt::FinishedSave>()> take = nullptr;
-  /// For tests: in place of the clock.
+  /// Clock of the saver; tests replace it.
   std::function<SaveClock::Time()> now = std::chrono::steady_clock::now;
 };
 
@@ -56,12 +56,13 @@ class StateSaver {
   bool HasUnsaved(int step) const { return step > saved_step_; }
   /// The step of the last good save, or after which the run goes on.
   int saved_step() const { return saved_step_; }
-  /// The loss of `step` is no finite number. A save of the step before, if this run has made or
-  /// begun it, led to that. It is given up or removed, so that a run goes on from the one before;
-  /// in place, one that is whole stays, as there is none before. What was done, as a sentence;
-  /// empty: nothing.
+  /// Answers a loss of `step` that is no finite number. A save of the step before led to it, if
+  /// this run made or began one. That save is given up or removed, so that a run goes on from the
+  /// one before. In place, a whole save stays, as there is none before. Returns the action as a
+  /// sentence; empty: none.
   absl::StatusOr<std::string> OnLossNotFinite(int step);
-  /// Parameters after `step` are no finite numbers: the same with the save of that step.
+  /// Answers parameters after `step` that are no finite numbers, likewise with the save of that
+  /// step.
   absl::StatusOr<std::string> OnParametersNotFinite(int step);
 
  private:
@@ -74,7 +75,7 @@ class StateSaver {
   /// The directory that takes the save of `step`.
   absl::StatusOr<std::string> PlaceOf(int step);
   absl::StatusOr<std::string> Withdraw(int step, std::string_view why);
-  /// The save that is there, whatever happens to the next: "that of step 5 stands".
+  /// Sentence about the save that stands if the next one fails: "that of step 5 stands".
   std::string Standing() const;
   absl::Status Failed(const absl::Status& why, int step) const;
 

@@ -159,11 +159,12 @@ absl::StatusOr<Footprint> MeasureFootprint(const ModelConfig& model,
   GPT_ASSIGN_OR_RETURN(const std::unique_ptr<Trainer> trainer,
                        Trainer::Create(model, one_batch, data, memory));
   GPT_RETURN_IF_ERROR(trainer->Validate().status());
-  // Twice: the moments live from the first update on, and the second step is like all that follow.
+  // Two steps: the moments live from the first update on, and all later steps are like the second.
   GPT_RETURN_IF_ERROR(trainer->Step(UpdateTime::kDeferred).status());
   GPT_RETURN_IF_ERROR(trainer->Step(UpdateTime::kDeferred).status());
   if (train.recompute == Recompute::kPlanned) {
-    // Whatever is chosen has the ops of these two, and fewer live than in the one before.
+    // A step that makes everything again. Any choice has ops of this step and those before alone,
+    // and no more live bytes than those before.
     GPT_RETURN_IF_ERROR(
         trainer->SetRecompute(RecomputeChoice(static_cast<std::size_t>(model.layers), true)));
     GPT_RETURN_IF_ERROR(trainer->Step(UpdateTime::kDeferred).status());

@@ -108,7 +108,7 @@ class OffloadedUpdater : public Updater {
 
   absl::Status Repeat() override {
     if (step_) {
-      // The optimizer repeats a step once all of it is over. What failed need not be the update.
+      // The optimizer repeats a step once all of it is over. The failure need not be the update's.
       const bool done = step_->Wait().ok();
       step_.reset();
       if (done) ForgetUpdate();

@@ -92,7 +92,7 @@ using StopFn = std::function<bool()>;
 class ComputeThreads;
 
 /// Trains a byte-level GPT with every tensor in a Memory. Parameters are read in hbm. Weight
-/// gradients, AdamW moments and the update are in dram. Where a Runtime pages the tensors, its
+/// gradients, AdamW moments and the update are in dram. If a Runtime pages the tensors, its
 /// OffloadedOptimizer makes the updates. Activations are stashed in hbm after each layer's forward.
 /// The backward reads them in reverse order, or makes them again.
 /// Results are bit-identical for the same configs and data, whatever the Memory, the number of

@@ -32,7 +32,7 @@ OpSpec Overwrite(const std::string& name,
   return op.Finish(std::move(compute));
 }
 
-/// Cancelled where the stop says so.
+/// Errors: Cancelled, once the program asks to stop.
 absl::Status CheckStop(const StopFn& stop) {
   return stop && stop() ? absl::CancelledError("stopped as asked for") : absl::OkStatus();
 }

@@ -20,7 +20,7 @@ from sluice import _command
 from ._checkpoint import module_of
 from ._rows import Row, Rows, Setting
 
-# Of the classes of transformers, by Setting.quick: 100 and 150 MB of experts in fp32, or four times
+# Shapes of transformers' classes, by Setting.quick: 100 and 150 MB of experts in fp32, or four times
 # as much. Widths are multiples of 128, and inputs have 256 and more: the bits of products depend on it.
 _SHARED = {"num_attention_heads": 4, "num_key_value_heads": 4, "vocab_size": 1024, "head_dim": 64,
            "max_position_embeddings": 1024, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": None,
@@ -123,7 +123,7 @@ class Choices:
         with torch.inference_mode():
             for token in self._inputs:
                 out = model(torch.tensor([[token]]), use_cache=True, **cache)
-                name = "cache" if "cache" in out else "past_key_values"  # before transformers 5.24
+                name = "cache" if "cache" in out else "past_key_values"  # name before transformers 5.24
                 cache = {name: out[name]}
                 digests.append(hashlib.sha256(out.logits.numpy().data).hexdigest())
         for handle in handles:

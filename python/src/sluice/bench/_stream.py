@@ -35,9 +35,9 @@ def rounds_of(setting: Setting) -> int:
 def cold(setting: Setting) -> Rows:
     """Runs from a cold page cache with half of the weights in memory, against the bound and peers.
 
-    All but the resident model have budget and 500 MiB of memory, page cache included. Where no such
-    limit can be set, peers are compared in the first pass alone: in later ones they would have all
-    of the model in the page cache.
+    All but the resident model have budget and 500 MiB of memory, page cache included. Without
+    such a limit peers are compared in the first pass alone. In later ones they would have all of
+    the model in the page cache.
     """
     checkpoint = Checkpoint(setting)
     budget = checkpoint.nbytes // 2

@@ -89,7 +89,7 @@ class EarlyStep(Step):
             self._held_bytes += local_of(gradient).nbytes
         self._indices[id(slot.tensor)] = len(self.slots)
         self.add(slot, gradient)
-        # Whoever has saved the parameter for a backward that is to come must not use it.
+        # A later backward that has saved the parameter must not use it.
         increment_version(slot.tensor)
         slot.version = version_of(slot.tensor)
         slot.tensor.grad = UsedGradient.of(slot, gradient)

@@ -110,7 +110,7 @@ TEST(BoundTest, WhatIsUpdatedBelowComesUpAndWhatIsMadeAboveForBelowGoesDown) {
       OpOf({Access(0, AccessMode::kReadWrite, kBelow), Access(1, AccessMode::kRead, kBelow)})};
   EXPECT_EQ(FetchesOfMin(schedule, Above(2), 5), 5u);
   EXPECT_DOUBLE_EQ(ComputeLinkBound(schedule, Above(2)).out_bytes, kPage);
-  // Seen from the link below both tiers everything fits.
+  // The link below both tiers moves nothing, as everything fits above it.
   const BoundOptions lower{.lowest_above = TierKind::kDram, .bytes_above = 2 * kPage};
   EXPECT_DOUBLE_EQ(ComputeLinkBound(schedule, lower).in_bytes, 0);
   EXPECT_DOUBLE_EQ(ComputeLinkBound(schedule, lower).out_bytes, 0);
@@ -218,7 +218,7 @@ class RandomSchedules {
   std::mt19937 random_;
 };
 
-/// At least 1, and enough for every op to hold its pages at once.
+/// A capacity of at least 1, with room for all pages of any op.
 std::uint64_t DrawCapacity(RandomSchedules& random, const ExhaustivePaging& paging) {
   return random.Draw(std::max(1u, paging.largest_op()), 4);
 }
@@ -287,7 +287,7 @@ TEST(BoundTest, NoScheduleOfTransfersCopiesOutLessThanTheWalk) {
     const PageUses uses(VisitsOf(schedule, TierKind::kHbm), capacity);
     OutWalk walk(uses);
     walk.BeginAfter(0);
-    // From the end of the first op to the end of the last of three iterations.
+    // Steps from the end of the first op to the end of the last, over three iterations.
     for (std::uint32_t step = 1; step < 3 * uses.op_count(); ++step) walk.Step();
     const std::uint64_t writes = paging.LeastWrites({.capacity = capacity, .iterations = 3});
     ASSERT_LE(walk.copies(), writes);

@@ -150,7 +150,7 @@ std::uint64_t ExhaustivePaging::LeastWrites(const Run& run) const {
         if ((kept & ~held) != 0) continue;
         const Mask now = kept | moment.above;
         if (static_cast<std::uint64_t>(std::popcount(now)) > run.capacity) continue;
-        // What leaves, and what an op below needs, is written first.
+        // Pages that leave, or that an op below needs, are written first.
         const Mask out = dirty & (~now | moment.below);
         Mask dirty_now = (dirty & ~out) | (moment.above & moment.written);
         const Mask good = now & ~(moment.below & moment.written);

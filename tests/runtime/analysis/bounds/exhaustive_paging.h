@@ -7,8 +7,8 @@
 
 namespace sluice::analysis {
 
-/// The least transfers for a tiny schedule, by trying every choice of what to keep at every op.
-/// Shares nothing with the code under test: bytes are followed one by one through the unrolled
+/// The least transfers of a tiny schedule. The search tries every choice of pages to keep at every
+/// op. It shares nothing with the code under test: it follows bytes one by one through the unrolled
 /// iterations. hbm is above the link, everything else below. Tensors lie within one page of their
 /// segment.
 class ExhaustivePaging {
@@ -18,7 +18,7 @@ class ExhaustivePaging {
   struct Run {
     std::uint64_t capacity = 0;
     int iterations = 1;
-    /// The tier is empty at first; otherwise it holds whatever suits best, at no cost.
+    /// Whether the tier is empty at first. If not, it holds whatever suits best, at no cost.
     bool start_empty = false;
   };
   std::uint64_t LeastFetches(const Run& run) const;
@@ -30,13 +30,14 @@ class ExhaustivePaging {
  private:
   using Mask = std::uint32_t;  ///< one bit per page
 
-  /// Per op of the steady iteration.
+  /// Pages around one op of the steady iteration.
   struct Moment {
     Mask above = 0;         ///< pages used above
     Mask below = 0;         ///< pages used below
     Mask written = 0;       ///< pages of these that were written
     Mask alive_before = 0;  ///< pages with content that is still needed, just before the op
-    Mask alive_after = 0;   ///< the same after the op and its discards
+    /// Pages with content that is still needed, after the op and its discards.
+    Mask alive_after = 0;
   };
 
   bool IsAlive(const Schedule& schedule,

@@ -141,7 +141,7 @@ int ExhaustiveTime::FreeFrames(const State& state, int tier) const {
   return free;
 }
 
-/// Content that nobody needs takes no frame, unless an op has it.
+/// Dead content takes no frame, unless an op has it.
 void ExhaustiveTime::ForgetDead(State* state) const {
   for (int page = 0; page < pages_; ++page) {
     if (IsAlive(*state, page)) continue;
@@ -214,8 +214,8 @@ void ExhaustiveTime::StartTransfers(const State& state, std::vector<State>* next
   }
 }
 
-/// The most frames that something which waits may ask for: one for a transfer, what is missing for
-/// an op. To drop more never helps.
+/// Frames that a waiting transfer or op may need, at most: one for a transfer, the missing ones for
+/// an op. A drop of more frames never helps.
 int ExhaustiveTime::FramesWanted(const State& state, int tier) const {
   int most = 1;
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {

@@ -22,17 +22,18 @@ struct TickMachine {
   std::vector<Link> links;
 };
 
-/// The least time of a tiny schedule, by trying at every tick every op that may start, every
-/// transfer and every drop. Shares nothing with the code under test. Tensors are one page each, in
-/// segments of their own, numbered alike; an op names a tensor once; op times are whole ticks, one
-/// at least. Of several lanes, a page that more than one of them touches is never overwritten nor
-/// discarded.
+/// The least time of a tiny schedule. The search tries, at every tick, every op that may start,
+/// every transfer and every drop. It shares nothing with the code under test.
+/// - Tensors are one page each, in segments of their own, numbered alike.
+/// - An op names a tensor once, and takes whole ticks, one at least.
+/// - A page that several lanes touch is never overwritten nor discarded.
 class ExhaustiveTime {
  public:
   ExhaustiveTime(const Schedule& schedule, TickMachine machine);
 
-  /// Ticks for 1 .. iterations iterations, whatever is in the tiers at first; each lane starts its
-  /// iterations without waiting for the others. Empty when more than `states_max` states are seen.
+  /// Ticks of 1, 2 ... `iterations` iterations, whatever is in the tiers at first. Each lane starts
+  /// its iterations without waiting for the others. Empty if the search sees more than `states_max`
+  /// states.
   std::vector<int> LeastTicks(int iterations, std::size_t states_max) const;
 
  private:
@@ -50,9 +51,9 @@ class ExhaustiveTime {
     std::uint8_t iteration = 0;
   };
   struct State {
-    /// Of each page, one bit for each tier with a valid copy.
+    /// Tiers with a valid copy of each page, one bit per tier.
     std::array<std::uint8_t, kPagesMax> copies{};
-    /// In and out, by link.
+    /// Transfers in and out, by link.
     std::array<Transfer, kLinksMax> in{};
     std::array<Transfer, kLinksMax> out{};
     std::array<Lane, kLanesMax> lanes{};
@@ -66,7 +67,7 @@ class ExhaustiveTime {
     std::uint8_t ticks = 0;
     std::vector<Access> accesses;
     std::vector<std::uint8_t> discards;
-    /// Per page: it has content before the op that is needed then or later.
+    /// Whether each page has content before the op that is needed then or later.
     std::vector<bool> alive;
   };
   class Search;
@@ -95,7 +96,7 @@ class ExhaustiveTime {
   int pages_ = 0;
   std::vector<std::string> lane_names_;
   std::vector<std::vector<Op>> lanes_;
-  /// The lane that alone touches the page; -1: several do.
+  /// Lane that alone touches each page; -1: several do.
   std::vector<int> lane_of_page_;
 };
 

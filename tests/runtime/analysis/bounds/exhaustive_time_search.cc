@@ -11,8 +11,8 @@ void Append(std::uint64_t value, int bits, std::uint64_t* key) { *key = *key << 
 
 }  // namespace
 
-/// Tick by tick, all states that can be reached; of two that differ only in how many iterations the
-/// only lane has done, the one that is ahead.
+/// Search of all states that can be reached, tick by tick. Two states may differ only in the
+/// iterations that the only lane has done. The search keeps the one ahead.
 class ExhaustiveTime::Search {
  public:
   Search(const ExhaustiveTime& model, int iterations) : model_(model), iterations_(iterations) {}
@@ -32,7 +32,7 @@ class ExhaustiveTime::Search {
   }
 
  private:
-  /// Whatever may happen within the tick.
+  /// Adds all states that can be reached within the tick.
   void Close() {
     std::vector<State> next;
     for (std::size_t i = 0; i < layer_.size(); ++i) {

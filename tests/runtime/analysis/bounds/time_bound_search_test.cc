@@ -43,7 +43,7 @@ class RandomInstances {
     const std::uint32_t pages = Draw(3, shape_.pages_max);
     for (std::uint32_t page = 0; page < pages; ++page) {
       schedule.tensors.push_back({.bytes = kSearchPage, .segment = page});
-      // Of several lanes each has pages of its own, and they share the others.
+      // Each of two lanes has pages of its own, and both share the others.
       lane_of_page_.push_back(static_cast<int>(Draw(0, shape_.lanes == 1 ? 0 : 2)));
     }
     const std::uint32_t ops = Draw(static_cast<std::uint32_t>(shape_.lanes), shape_.ops_max);
@@ -125,7 +125,7 @@ TimeBoundOptions OptionsFor(const TickMachine& machine) {
   return options;
 }
 
-/// What the search says of the bound, over many instances.
+/// Tightness of the bound over many instances, by the search.
 struct Tightness {
   int searched = 0;
   int above_compute = 0;

@@ -32,7 +32,7 @@ ScheduleOp OpOf(double seconds, std::vector<ScheduleAccess> accesses, std::strin
   return {.lane = std::move(lane), .seconds = seconds, .accesses = std::move(accesses)};
 }
 
-/// hbm of so many pages over dram; seconds for one page in each direction.
+/// Options with hbm of `pages` pages over dram, and the seconds of one page in each direction.
 TimeBoundOptions OneLink(std::uint64_t pages, double in_s, double out_s) {
   return {.tiers = {TierKind::kHbm, TierKind::kDram},
           .tier_bytes = {pages * kTimedPage, 0},
@@ -69,7 +69,8 @@ TEST(TimeBoundTest, AnEmptyScheduleTakesNoTime) {
 }
 
 TEST(TimeBoundTest, VolumeIsWhatMinFetchesOverTheRate) {
-  // 5 pages in turn in 1 frame: each is fetched in every iteration but for what is there at first.
+  // Each of 5 pages is used in turn, in 1 frame. Each is fetched in every iteration, but for the
+  // page that is there at first.
   Schedule schedule = TimedSchedule(5);
   for (std::uint32_t page = 0; page < 5; ++page) schedule.ops.push_back(OpOf(1, {Read(page)}));
   TimeBoundOptions options = OneLink(1, 3, 1);
@@ -111,12 +112,13 @@ TEST(TimeBoundTest, AWindowHidesOnlyWhatFitsBesideItsFirstOp) {
 }
 
 TEST(TimeBoundTest, WhatIsWrittenMustLeaveBeforeItsFrameIsNeeded) {
-  // 2 frames, 2 s per page out, in at once. Two of four activations leave, the first once it is
-  // written and both before the fourth op begins: 1 + 4 s, and then the other ops.
+  // The machine has 2 frames, and takes 2 s per page out, almost none in. Two of four activations
+  // leave: the first once it is written, both before the fourth op begins. These take 1 + 4 s; the
+  // other ops follow.
   const TimeBound bound = ComputeTimeBound(ForwardAndBackward(), OneLink(2, 0.001, 2));
   EXPECT_DOUBLE_EQ(bound.links[0].bytes.out_bytes, 2 * kTimedPage);
   EXPECT_DOUBLE_EQ(bound.links[0].window_s, 1 + 2 * 2 + 5);
-  // With one frame three leave, each between its op and the next.
+  // Three activations leave if there is one frame, each between its op and the next.
   const TimeBound tight = ComputeTimeBound(ForwardAndBackward(), OneLink(1, 0.001, 2));
   EXPECT_NEAR(tight.links[0].window_s, 8 + 3 * 2 + 3 * 0.001, 1e-12);
 }
@@ -132,7 +134,7 @@ TEST(TimeBoundTest, BothDirectionsShareAHalfDuplexLink) {
 TEST(TimeBoundTest, FasterTiersAreAboveALowerLinkTogether) {
   TimeBoundOptions options{
       .tiers = {TierKind::kHbm, TierKind::kDram, TierKind::kNvme},
-      // Half a frame is none.
+      // One frame: half a frame is none.
       .tier_bytes = {kTimedPage, kTimedPage * 3 / 2, 0},
       .links = {{.in_bytes_per_s = kTimedPage, .out_bytes_per_s = kTimedPage},
                 {.in_bytes_per_s = kTimedPage / 4.0, .out_bytes_per_s = kTimedPage}}};
@@ -147,7 +149,7 @@ TEST(TimeBoundTest, FasterTiersAreAboveALowerLinkTogether) {
   EXPECT_DOUBLE_EQ(bound.window_s, 6 + 3 + 2 * 4);
   EXPECT_DOUBLE_EQ(bound.bound_s, bound.window_s);
   EXPECT_EQ(bound.binds, BoundKind::kWindow);
-  EXPECT_EQ(bound.link, 0u) << "it reaches more alone";
+  EXPECT_EQ(bound.link, 0u) << "link 0 reaches more alone";
 }
 
 TEST(TimeBoundTest, FewerEndsOfWindowsBoundLess) {
@@ -171,7 +173,7 @@ TEST(TimeBoundTest, TheNamesOfWhatBinds) {
   EXPECT_EQ(ToString(BoundKind::kWindow), "window");
 }
 
-/// How lane `lane` sees the first access of op `op`.
+/// Mode of the first access of op `op`, as lane `lane` sees it.
 AccessMode SeenMode(const Schedule& schedule, std::size_t lane, std::size_t op) {
   return SplitLanes(schedule, TierKind::kHbm)[lane].ops[op].accesses[0].mode;
 }

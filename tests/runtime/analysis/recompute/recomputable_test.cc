@@ -29,7 +29,8 @@ class Builder {
     }
   }
 
-  /// Reads, then makes with these seconds to make it again.
+  /// Adds an op that reads tensors, and makes others. Each of `makes` has the seconds of making it
+  /// again.
   Builder& Op(std::vector<std::uint32_t> reads,
               std::vector<std::pair<std::uint32_t, std::optional<double>>> makes = {},
               double seconds = 1) {
@@ -143,7 +144,7 @@ TEST(RecomputableTest, SharedBytesAreLeftAlone) {
   EXPECT_THAT(TensorsOf(input.Build(1)), IsEmpty());
 }
 
-/// Two layers: what the second is made of is needed after what it makes. 1 is made of 0, 2 of 1.
+/// Two layers: tensor 1 is made of 0, tensor 2 of 1. Tensor 1 is used after tensor 2.
 Schedule Chain(double first_seconds, double second_seconds) {
   Builder builder(3);
   builder.Op({0}, {{1, first_seconds}}).Op({1}, {{2, second_seconds}}).Op({}, {}, 4);
@@ -178,7 +179,7 @@ TEST(RecomputableTest, OfTooManyTheLargestByteSecondsStay) {
 }
 
 TEST(RecomputableTest, WhatAnOpWritesBesidesExcludesNothing) {
-  // 1 is away for longer than 2, and there when 2 is made again or not: 2 is not made of it.
+  // Tensor 1 is away for longer than 2. Tensor 2 is not made of it, so both can be made again.
   Builder builder(3);
   builder.Op({0}, {{1, 1}, {2, 1}}).Op({}, {}, 4).Op({0, 2}).Op({0, 1});
   EXPECT_THAT(TensorsOf(builder.Build(1)), ElementsAre(2, 1));
@@ -200,7 +201,7 @@ TEST(RecomputableTest, WritersWithoutEndAreNotLookedAt) {
   EXPECT_EQ(TensorsOf(builder.Build(1)).size(), 3u) << "more would be over the bound";
 }
 
-/// Of a page above, 10 bytes per second.
+/// Options with room for `pages` pages of 100 bytes above a slow link.
 TimeBoundOptions OnePageAbove(std::uint64_t pages) {
   return {.tiers = {TierKind::kHbm, TierKind::kDram},
           .tier_bytes = {pages * 100, 0},

@@ -39,7 +39,7 @@ TEST(RecomputeTest, WhatHidesIsOffloadedTheLongestIdleFirst) {
   EXPECT_THAT(PlanRecompute(FourLayers(0.01, 15)).reliefs,
               ElementsAre(kOffload, kOffload, kKeep, kKeep));
   const RecomputePlan plan = PlanRecompute(FourLayers(0.01, 100));
-  EXPECT_THAT(plan.reliefs, Each(kOffload)) << "and what is too much is moved as far as it helps";
+  EXPECT_THAT(plan.reliefs, Each(kOffload)) << "what is too much is moved as far as it helps";
   EXPECT_DOUBLE_EQ(plan.seconds, 12);
   EXPECT_THAT(plan.link_seconds, ElementsAre(DoubleEq(0.8)));
 }
@@ -126,7 +126,8 @@ RecomputeProblem RandomProblem(std::mt19937_64& random) {
   return problem;
 }
 
-/// Where all candidates must leave, and bit i of `recomputed` is set where the i-th is recomputed.
+/// Seconds of an iteration whose candidates all leave, but those recomputed: candidate i if bit i
+/// of `recomputed` is set.
 double SecondsOf(const RecomputeProblem& problem, unsigned recomputed) {
   double write = problem.write_seconds, read = problem.read_seconds, exposed = 0, bytes = 0;
   const double share = write / (write + read);

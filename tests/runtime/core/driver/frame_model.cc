@@ -44,7 +44,7 @@ void FrameModel::Start(const StartCopy& copy) {
   }
   CheckSource(copy);
   CheckTarget(copy.page, copy.target, copy.target_frame);
-  // Upwards it may pass any tier: a file is read into the tier above the last.
+  // A copy upwards may pass any tier: a file is read into the tier above the last.
   Check(copy.target < copy.source || copy.target <= shadow_->page(copy.page).lowest,
         "below the page's lowest tier: " + Where(copy.page, copy.target, copy.target_frame));
   CheckLinkLoad(copy);
@@ -102,7 +102,7 @@ void FrameModel::Start(const StartMap& map) {
 
 void FrameModel::UnderWay(TaskNumber task) {
   const auto found = tasks_.find(task);
-  if (found == tasks_.end()) return;  // it ended before
+  if (found == tasks_.end()) return;  // the task ended before
   SimFrame& frame = At(found->second.target, found->second.target_frame);
   frame.under_way = true;
   const StartCopy* copy = found->second.copy();

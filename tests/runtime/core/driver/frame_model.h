@@ -15,24 +15,24 @@
 
 namespace sluice::core {
 
-/// What is physically in a frame.
+/// Physical state of a frame.
 struct SimFrame {
   PageIndex owner = kNoPage;
   bool reserved = false;
-  bool abandoned = false;  ///< true if its content may soon be unreadable
+  bool abandoned = false;  ///< true if the content may soon be unreadable
   bool filling = false;    ///< a task writes it
-  bool under_way = false;  ///< the task has told so
+  bool under_way = false;  ///< true once the task has reported that it is under way
   bool granted_under_way = false;
   bool written_under_way = false;  ///< a lease writes what follows the task's bytes
   bool mapping = false;            ///< a StartMap is in flight
   bool mapped = false;
   /// A task for this page failed here: the frame is free, and may still be dropped or tried again.
   PageIndex failed_for = kNoPage;
-  std::uint32_t readers = 0;  ///< copies that read it
+  std::uint32_t readers = 0;  ///< copies that read the frame
   std::uint32_t pins = 0;
   bool has_content = false;
   Stamp stamp = kZeros;
-  /// What the content was written as.
+  /// Page, segment and generation that the content was written as.
   PageIndex content_page = kNoPage;
   SegmentIndex segment = 0;
   std::uint64_t generation = 0;
@@ -69,7 +69,8 @@ class FrameModel {
   void Done(TaskNumber task);
   void Failed(TaskNumber task, FailureKind kind);
 
-  /// A lease of the page begins: the frame holds the page's bytes and is mapped if that was asked.
+  /// Checks the frame of a lease that begins: it holds the page's bytes, and is mapped if that was
+  /// asked.
   void Pin(const PageRequest& request, FrameIndex frame);
   void Unpin(PageIndex page, TierIndex tier, FrameIndex frame);
   /// The holder of a write lease writes.
@@ -77,23 +78,23 @@ class FrameModel {
 
   void Reserve(TierIndex tier, const std::vector<FrameIndex>& frames);
   void Unreserve(TierIndex tier, const std::vector<FrameIndex>& frames);
-  /// No frame at or above `limit` is handed out from now on.
+  /// Forbids frames at or above `limit` from now on.
   void SetLimit(TierIndex tier, FrameIndex limit);
   FrameIndex limit(TierIndex tier) const { return limits_[tier]; }
-  /// Nothing may be left at or above the limit.
+  /// Checks that no page is left at or above the limit.
   void CheckVacated(TierIndex tier);
   void ForgetPages(PageIndex first_page, std::uint32_t pages);
 
-  /// The content of these frames may soon be unreadable: it is in others too, and stays there until
-  /// it is elsewhere, except that of the pages that are `named`.
+  /// Notes that the content of these frames may soon be unreadable. Other frames hold it too,
+  /// except for the `named` pages, and it stays here until it is elsewhere.
   void Abandon(const std::vector<FrameIndex>& frames, const std::vector<PageIndex>& named);
-  /// A tier has refused pages: abandoned frames are as good as others, until the last tier takes
-  /// one.
+  /// Notes that a tier has refused pages. Abandoned frames are then as good as others, until the
+  /// last tier takes a page.
   void NoteFence() { fence_ = true; }
-  /// To be called when a batch of actions is carried out: no page lost its last copy, nor the last
-  /// one outside of abandoned frames.
+  /// Checks after a batch of actions that no page lost its last copy, nor the last copy outside of
+  /// abandoned frames.
   void EndBatch();
-  /// The page is reported lost: a source of it was, and nothing holds its bytes.
+  /// Checks a report that the page is lost: a source of it was lost, and no frame holds its bytes.
   void CheckLost(PageIndex page);
 
   const std::map<TaskNumber, SimTask>& tasks() const { return tasks_; }
@@ -139,7 +140,7 @@ class FrameModel {
   std::set<PageIndex> touched_;
   std::set<PageIndex> named_;
   bool fence_ = false;
-  /// A task could not read their bytes.
+  /// Pages of which a task could not read the bytes.
   std::set<PageIndex> doubtful_;
 };
 

@@ -1,7 +1,7 @@
 #include "fmt/format.h"
 #include "tests/runtime/core/driver/random_workload.h"
 
-/// What random programs must bear: other callers, misuse and faults.
+/// Events that random programs must bear: other callers, misuse and faults.
 
 namespace sluice::core {
 namespace {
@@ -89,8 +89,8 @@ void RandomWorkload::AbandonSome() {
   driver_.Send(std::move(event));
 }
 
-/// As whoever plans in the background: mostly for what runs, from what is recorded now. Now and
-/// then for another key, late, or by the plan of another one; or there is none any more.
+/// Sends a plan like a background planner: mostly for the running key, from its newest recording.
+/// Some plans are for another key, late, or made for another key; some are withdrawn.
 void RandomWorkload::AdoptSome() {
   const KeyIndex key = Chance(850) ? key_ : static_cast<KeyIndex>(Below(scripts_.size()));
   if (Chance(50)) {
@@ -103,7 +103,7 @@ void RandomWorkload::AdoptSome() {
   }
 }
 
-/// Of a machine and times that have nothing to do with those that follow.
+/// A plan for a random machine with random times, whatever follows.
 std::shared_ptr<const Plan> RandomWorkload::RandomPlan(KeyIndex key) {
   constexpr double kSlowest = 0.5;
   PlanInput input = driver_.core().RecordedPlan(key);
@@ -119,7 +119,7 @@ std::shared_ptr<const Plan> RandomWorkload::RandomPlan(KeyIndex key) {
   return std::make_shared<const Plan>(MakePlan(input));
 }
 
-/// What a buggy user does; nothing may come of it.
+/// Misuse by a buggy user, which must have no effect.
 void RandomWorkload::Misuse() {
   if (next_ticket_ == 1) return;
   const TicketNumber number = 1 + Below(next_ticket_);
@@ -144,7 +144,7 @@ bool RandomWorkload::MayLoseSource(const SimTask& task) const {
   }
   const StartCopy* copy = task.copy();
   if (copy == nullptr) return false;
-  // Nobody else looks at the frame, who would have to see the loss too.
+  // No other reader of the frame may exist, who would have to see the loss too.
   const SimFrame& source = driver_.frames().frame(copy->source, copy->source_frame);
   return source.pins == 0 && source.readers == 1;
 }

@@ -221,7 +221,8 @@ TicketNumber RandomWorkload::Ask(std::uint32_t lane, OpNumber op, const OpPlan& 
   return ticket;
 }
 
-/// As a thread that hides the hand-over between its ops: asks for the next before it waits.
+/// Asks for the next op before the current one waits, like a thread that hides the hand-over
+/// between its ops.
 void RandomWorkload::AskAhead(std::uint32_t index) {
   Worker& worker = workers_[index];
   if (winding_down_ || worker.ahead.has_value()) return;
@@ -234,7 +235,7 @@ void RandomWorkload::AskAhead(std::uint32_t index) {
     ahead.plan = RandomOp(false);
   }
   ahead.ticket = next_ticket_;
-  worker.ahead = ahead;  // before the answer comes
+  worker.ahead = ahead;  // stored before the answer comes
   Ask(index, ahead.op, ahead.plan);
 }
 
@@ -374,7 +375,7 @@ void RandomWorkload::WindDown() {
   driver_.CheckProgress();
 }
 
-/// What is not lost is there, byte for byte (the driver compares at the grant).
+/// Reads every page that is not lost. The driver compares the bytes at the grant.
 void RandomWorkload::ReadEverything() {
   for (PageIndex page = 0; page < driver_.shadow().page_count(); ++page) {
     const ShadowPage& shadow = driver_.shadow().page(page);

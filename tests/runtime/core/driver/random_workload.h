@@ -12,32 +12,32 @@
 
 namespace sluice::core {
 
-/// What a seed chooses.
+/// Choices of a seed.
 struct Scenario {
   DriverOptions driver;
   std::uint32_t threads = 1;
   std::uint32_t op_pages_max = 3;
   std::uint32_t pages = 24;
   std::uint64_t events = 2000;
-  /// Iterations of repeating ops under keys; else every op is random.
+  /// Whether ops repeat in iterations under keys. If not, every op is random.
   bool iterations = false;
-  /// Threads ask for their next op before they wait for the current one.
+  /// Whether threads ask for their next op before they wait for the current one.
   bool ask_ahead = false;
-  /// Reservations and budget changes happen.
+  /// Whether reservations and budget changes happen.
   bool budgets = false;
-  /// Segments are created and freed.
+  /// Whether segments are created and freed.
   bool segments = false;
-  /// The last tier has no frames, or too few for all pages: the others stay above it.
+  /// Whether the last tier has no frames, or too few for all pages. The other pages stay above it.
   bool mixed = false;
-  /// Plans come, at any time.
+  /// Whether plans come, at any time.
   bool plans = false;
-  /// Of 1000 tasks, so many fail.
+  /// Failures among 1000 tasks.
   std::uint32_t faults_per_mille = 0;
-  /// Once a task into this tier failed for want of space, all do for a while.
+  /// Whether all tasks into a tier fail for a while, once one has failed for want of space.
   bool long_faults = false;
 };
 
-/// What a seed chooses from.
+/// Limits of a seed's choices.
 struct ScenarioSizes {
   std::uint32_t op_pages_least = 1;
   std::uint32_t op_pages_most = 5;
@@ -47,7 +47,7 @@ struct ScenarioSizes {
 };
 
 Scenario RandomScenario(std::uint64_t seed, const ScenarioSizes& sizes = {});
-/// The same with a last tier that does not hold all pages.
+/// A random scenario with a last tier that does not hold all pages.
 Scenario MixedScenario(std::uint64_t seed);
 std::string ToString(const Scenario& scenario);
 
@@ -58,10 +58,11 @@ class RandomWorkload {
  public:
   explicit RandomWorkload(const Scenario& scenario);
 
-  /// Runs, lets everything end, reads every page, replays. driver().verdict() says the rest.
+  /// Runs the program, lets everything end, reads every page, and replays. The result is
+  /// driver().verdict().
   void Run();
   VirtualDriver& driver() { return driver_; }
-  /// The program is over and only what it left behind is finished.
+  /// Whether the program is over, and only its remains are being finished.
   bool winding_down() const { return winding_down_; }
 
  private:

@@ -20,7 +20,8 @@ class Dice {
   std::mt19937_64 random_;
 };
 
-/// Tiers that hold one op's pages and what is under way, in half of the seeds not a frame more.
+/// Frames of tiers that hold one op's pages and those in flight. Half of the seeds have not a frame
+/// more.
 std::vector<FrameIndex> RandomFrames(const Scenario& scenario, Dice* dice) {
   const std::uint32_t tiers = dice->Between(2, 4);
   const bool smallest = dice->Chance(50);
@@ -64,7 +65,7 @@ Scenario RandomScenario(std::uint64_t seed, const ScenarioSizes& sizes) {
   return scenario;
 }
 
-/// Frames for all pages, a few of them at most in the last tier.
+/// A scenario with frames for all pages, of which the last tier has a few at most.
 Scenario MixedScenario(std::uint64_t seed) {
   Dice dice(seed * 104729 + 3);
   Scenario scenario = RandomScenario(seed);

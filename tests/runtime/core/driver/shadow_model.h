@@ -12,11 +12,11 @@
 
 namespace sluice::core {
 
-/// Stands for the bytes of a page: different stamps are different bytes.
+/// Stamp of a page's bytes: different stamps are different bytes.
 using Stamp = std::uint64_t;
 inline constexpr Stamp kZeros = 0;
 
-/// A request of a page that is not over, in the order of arrival.
+/// A request of a page that is not over yet.
 struct ShadowRequest {
   enum class Kind : std::uint8_t { kAcquire, kDiscard, kFree };
   Kind kind = Kind::kAcquire;
@@ -33,7 +33,7 @@ struct ShadowPage {
   bool reproducible = false;
   /// The bytes in the page's file home.
   std::optional<Stamp> file;
-  /// What a read must see.
+  /// Content that a read must see.
   Stamp stamp = kZeros;
   bool lost = false;
   std::deque<ShadowRequest> requests;
@@ -42,8 +42,8 @@ struct ShadowPage {
   bool freeing() const;
 };
 
-/// What every page must contain and who may touch it, kept the naive way: one stamp per page and
-/// the list of its requests. Requests that conflict are served in the order of arrival.
+/// Expected content of every page, and its users, kept the naive way: one stamp per page and the
+/// list of its requests. Conflicting requests are served in the order of arrival.
 class ShadowModel {
  public:
   explicit ShadowModel(Verdict* verdict) : verdict_(verdict) {}
@@ -54,18 +54,18 @@ class ShadowModel {
   void Discard(PageIndex first_page, std::uint32_t pages);
   void Free(PageIndex first_page, std::uint32_t pages);
 
-  /// The ticket gets its lease of `request.page`: checks that nothing before it conflicts, and
-  /// changes the stamp when it may write.
+  /// Gives the ticket its lease of `request.page`. Checks that no earlier request conflicts, and
+  /// changes the stamp if the lease may write.
   void Grant(TicketNumber ticket, const PageRequest& request);
-  /// A ticket that will not be granted.
+  /// Removes a ticket that will not be granted.
   void Withdraw(TicketNumber ticket, PageIndex page);
-  /// One lease of a granted request ends, which may have written. True when it was the last.
+  /// Ends one lease of a granted request, which may have written. Returns whether it was the last.
   bool Release(TicketNumber ticket, PageIndex page);
   void Lose(PageIndex page);
 
   const ShadowPage& page(PageIndex page) const;
   std::size_t page_count() const { return pages_.size(); }
-  /// Bytes that nothing else holds.
+  /// Stamp of bytes that no page has.
   Stamp NewStamp() { return next_stamp_++; }
 
  private:

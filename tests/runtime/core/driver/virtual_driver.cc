@@ -107,7 +107,7 @@ void VirtualDriver::Before(const Event& event) {
             reserved_.erase(release.reservation);
           },
           [&](const SetBudget& budget) {
-            // What is to be vacated counts as usable until the answer.
+            // Frames to be vacated count as usable until the answer.
             const FrameIndex before = frames_.limit(budget.tier);
             budget_asked_[budget.tier] = {before, budget.frames};
             frames_.SetLimit(budget.tier, std::max(before, budget.frames));
@@ -403,7 +403,7 @@ std::set<PageIndex> VirtualDriver::PagesHeld(OpNumber op, TierIndex tier) const 
 
 void VirtualDriver::CheckProgress() {
   for (const auto& [op, held] : holding_) {
-    if (Holds(op) && !Waiting(op)) return;  // it will go on and release
+    if (Holds(op) && !Waiting(op)) return;  // the op will go on and release
   }
   for (const auto& [op, tickets] : waiting_) {
     if (tickets.empty()) continue;
@@ -476,7 +476,7 @@ std::string VirtualDriver::Report() const {
   for (std::size_t i = 0; i < events_.size(); ++i) {
     if (i >= first) text += EventText(i);
     if (i + 1 != batch_ends_[batch]) continue;
-    // None of what stopped the program.
+    // The event that stopped the program has no actions.
     if (i >= first && batch < actions_.size()) {
       for (const Action& action : actions_[batch]) text += "         -> " + ToString(action) + "\n";
     }

@@ -23,38 +23,39 @@ struct DriverOptions {
   std::vector<FrameIndex> frames = {4, 16, 64};
   std::string policy = "min";
   const std::map<std::string, CustomPolicy>* custom_policies = nullptr;
-  /// What the policy is told, in words; none: not kept.
+  /// Log of the policy's calls, in words; null: no log.
   std::vector<std::string>* policy_log = nullptr;
   std::uint32_t copies_in_flight_max = 4;
   std::uint32_t transit_frames = 2;
   TierIndex capacity_from = 1;
   bool keeps_mappings = false;  ///< true: the fastest tier keeps mappings
-  bool under_way = false;       ///< tasks into the fastest tier tell that they are under way
+  /// Whether tasks into the fastest tier report that they are under way.
+  bool under_way = false;
   std::uint32_t prefetch_ops = 0;
   double clean_share = 0;
   ScheduleLimits schedules;
   std::uint64_t seed = 1;
   std::uint64_t latency_max = 100;
-  /// Tasks that end at most so long after the earliest are told with it; 0: each is told alone.
+  /// Time within which tasks that end after the earliest are reported with it; 0: each alone.
   std::uint64_t together = 0;
-  /// Core::CheckInvariants runs each time after so many events, or batches of those told together.
+  /// Events, or batches reported together, per run of Core::CheckInvariants.
   std::uint32_t events_per_check = 1;
 };
 
 CoreOptions CoreOptionsOf(const DriverOptions& options);
 
-/// What the driver knows of an AcquireAll.
+/// State of an AcquireAll, as the driver knows it.
 struct SimTicket {
   Acquire acquire;
   bool granted = false;
   bool failed = false;
   bool cancelled = false;
   std::vector<FrameIndex> frames;
-  std::vector<std::uint32_t> leases_left;  ///< per request
+  std::vector<std::uint32_t> leases_left;  ///< leases left of each request
   bool open() const { return !granted && !failed; }
 };
 
-/// What happened next in virtual time: a task ended or told that it is under way, or a timer of the
+/// Next event in virtual time: a task ended or reported that it is under way, or a timer of the
 /// user went off.
 struct Moment {
   bool is_timer = false;
@@ -65,30 +66,31 @@ struct Moment {
 /// Decides at the end of a task whether it fails.
 using FaultFunction = std::function<std::optional<FailureKind>(TaskNumber, const SimTask&)>;
 
-/// Drives a Core in virtual time: tasks end after seeded random latencies, in any order; every
-/// action is carried out literally on simulated frames and held against the invariants and a shadow
-/// model. The first violation stands in verdict(); nothing is sent to the core after it.
+/// Drives a Core in virtual time. Tasks end after seeded random latencies, in any order. The driver
+/// carries out every action literally on simulated frames, and checks it against the invariants and
+/// a shadow model. verdict() holds the first violation, after which the core gets no more events.
 class VirtualDriver {
  public:
   explicit VirtualDriver(const DriverOptions& options);
 
-  /// Sends an event; the actions that follow are returned and are carried out already.
+  /// Sends an event. Returns the actions that follow, which are carried out already.
   std::vector<Action> Send(const Event& event);
   std::vector<Action> Done(TaskNumber task) { return Send(TaskDone{task}); }
   std::vector<Action> Failed(TaskNumber task, FailureKind kind) {
     return Send(TaskFailed{task, kind});
   }
-  /// Ends the earliest task and those that end with it, or returns the earliest timer; none when
+  /// Ends the earliest task and those that end with it, or returns the earliest timer; none if
   /// there is neither.
   std::optional<Moment> Step();
   void SetTimer(std::uint64_t delay, std::uint64_t id);
-  /// Ends tasks (not timers) until none is in flight. The actions of all.
+  /// Ends tasks (not timers) until none is in flight. Returns all actions.
   std::vector<Action> Drain();
   void set_fault(FaultFunction fault) { fault_ = std::move(fault); }
 
-  /// Nothing waits that could go on: see core_property_test.cc. REQUIRES: no task in flight.
+  /// Checks that nothing waits that could go on: see core_property_test.cc. REQUIRES: no task in
+  /// flight.
   void CheckProgress();
-  /// The same events give the same actions (I7).
+  /// Checks that the same events give the same actions (I7).
   void CheckReplay();
 
   /// Answers in order of arrival, for the user to take.
@@ -96,7 +98,7 @@ class VirtualDriver {
   const std::map<TicketNumber, SimTicket>& tickets() const { return tickets_; }
   const SimTicket& ticket(TicketNumber ticket) const { return tickets_.at(ticket); }
   std::set<PageIndex> PagesHeld(OpNumber op, TierIndex tier) const;
-  /// The op waits for a ticket, or for an earlier op of its lane that does.
+  /// Whether the op waits for a ticket, or for an earlier op of its lane that does.
   bool Waiting(OpNumber op) const;
 
   Core& core() { return *core_; }
@@ -105,7 +107,7 @@ class VirtualDriver {
   Verdict& verdict() { return verdict_; }
   std::uint64_t now() const { return now_; }
   std::uint64_t event_count() const { return events_.size(); }
-  /// How often several events were sent together.
+  /// Number of times that several events were sent together.
   std::uint64_t together_count() const { return together_; }
   std::uint64_t fault_count() const { return faults_; }
   std::uint64_t grant_count() const { return grants_; }
@@ -142,9 +144,9 @@ class VirtualDriver {
   void CheckBatch();
   std::string EventText(std::size_t event) const;
   void Queue(TaskNumber task);
-  /// What the end of a task is told as, unless it was ended by hand.
+  /// Event that reports the end of a task; none if the test ended it by hand.
   std::optional<Event> EndOf(TaskNumber task) const;
-  /// Takes the next task out of the queue, if it ends no later than this.
+  /// Takes the next task out of the queue, if it ends at `latest` or before.
   std::optional<TaskNumber> TakeTask(std::uint64_t latest);
   bool Holds(OpNumber op) const;
 
@@ -163,7 +165,7 @@ class VirtualDriver {
   std::map<TicketFailure, std::uint64_t> failures_;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue_;
   std::map<TicketNumber, SimTicket> tickets_;
-  /// Tickets neither granted nor failed, and granted ones with leases, by op.
+  /// Open tickets, and granted ones with leases, by op.
   std::map<OpNumber, LaneIndex> lanes_;
   std::map<OpNumber, std::set<TicketNumber>> waiting_;
   std::map<OpNumber, std::set<TicketNumber>> holding_;

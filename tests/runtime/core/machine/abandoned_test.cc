@@ -46,12 +46,12 @@ TEST_F(AbandonedTest, PagesOnlyInTheLastTierAreToldApart) {
     for (const PageIndex page : driver().core().PagesOnlyIn({frame})) one_by_one.push_back(page);
   }
   EXPECT_EQ(driver().core().PagesOnlyIn(all), one_by_one);
-  RunOp({Read(0)});  // takes the place of 2, which goes down
+  RunOp({Read(0)});  // page 0 takes the place of 2, which goes down
   EXPECT_THAT(driver().core().PagesOnlyIn(all), UnorderedElementsAre(1, 2));
   driver().Send(DiscardPages{1, 1});
   driver().Drain();
   EXPECT_THAT(driver().core().PagesOnlyIn(all), UnorderedElementsAre(2));
-  Acquire({Read(2)});  // on its way to the first tier
+  Acquire({Read(2)});  // page 2 on its way to the first tier
   EXPECT_THAT(driver().core().PagesOnlyIn(all), UnorderedElementsAre(2));
   driver().Send(FreePages{2, 1});
   EXPECT_THAT(driver().core().PagesOnlyIn(all), Not(Contains(2))) << "page 2 is being freed";
@@ -69,9 +69,10 @@ TEST_F(AbandonedTest, AnAbandonedCopyStaysUntilThereIsAnother) {
   const std::vector<Action> leaves = RunOp({Read(1)});
   ASSERT_EQ(CopiesOut(leaves), 1u) << "the page is written elsewhere";
   const DropFrame old{.page = 0, .tier = 1, .frame = first};
-  EXPECT_EQ(Select<DropFrame>(leaves).front(), old) << "once the other is there";
+  EXPECT_EQ(Select<DropFrame>(leaves).front(), old)
+      << "the old frame goes once the new copy is there";
   RunOp({Read(0)});
-  EXPECT_EQ(CopiesOut(RunOp({Read(1)})), 0u) << "where it is safe";
+  EXPECT_EQ(CopiesOut(RunOp({Read(1)})), 0u) << "the page is safe in its other place";
 }
 
 TEST_F(AbandonedTest, ACopyOnItsWayToAnAbandonedFrameIsMadeAgainBeforeItsSourceGoes) {
@@ -85,7 +86,7 @@ TEST_F(AbandonedTest, ACopyOnItsWayToAnAbandonedFrameIsMadeAgainBeforeItsSourceG
   EXPECT_FALSE(Resident(0, 0));
   Release(other);
   RunOp({Read(0)});
-  EXPECT_EQ(CopiesOut(RunOp({Read(1)})), 0u) << "where it is safe";
+  EXPECT_EQ(CopiesOut(RunOp({Read(1)})), 0u) << "the page is safe in its other place";
 }
 
 TEST_F(AbandonedTest, ACopyOnItsWayToAnAbandonedFrameIsGoodEnoughWhileNothingIsTaken) {
@@ -182,7 +183,7 @@ TEST_F(AbandonedTest, AnAbandonedCopyIsGoodEnoughWhileNothingIsTaken) {
   RunOp({Read(2)});
   EXPECT_TRUE(Resident(0, 1) && !Resident(0, 0)) << "the page could not be written elsewhere";
   FailNothing();
-  RunOp({Read(2), Read(3)});  // has the tier asked again
+  RunOp({Read(2), Read(3)});  // the tier is asked again
   RunOp({Read(0)});
   RunOp({Read(1)});
   EXPECT_GE(CopiesOut(RunOp({Read(2), Read(3)})), 1u) << "the page is written elsewhere";
@@ -214,7 +215,7 @@ TEST_F(AbandonedTest, ThePolicyIsToldThatAnAbandonedCopyIsNotEnoughAnyMore) {
   ASSERT_EQ(Select<FenceTier>(fences).size(), 1u);
   log.clear();
   Release(reader);
-  EXPECT_THAT(log, Contains("insert 0:0 free")) << "there is nowhere else to go";
+  EXPECT_THAT(log, Contains("insert 0:0 free")) << "the page has nowhere else to go";
   log.clear();
   const auto again = driver().Done(cleaning[3].task);  // the tier takes pages again
   EXPECT_THAT(log, Contains("change 0:0"));

@@ -101,7 +101,7 @@ TEST_F(CoreArrivalsTest, APageThatDoesNotArriveUnderAWriteLeaseIsLost) {
     const TicketNumber ticket = AcquireUnderWay(Write(page), &task);
     if (released) Release(ticket);
     const std::vector<Action> failed = driver().Failed(task, FailureKind::kTargetFailed);
-    EXPECT_EQ(Select<LosePage>(failed).size(), 1u) << "what was written is nowhere";
+    EXPECT_EQ(Select<LosePage>(failed).size(), 1u) << "the written content is nowhere";
     if (!released) Release(ticket);
     const TicketNumber reads = Acquire({Read(page)});
     EXPECT_EQ(FailureOf(reads).reason, TicketFailure::kPageLost);
@@ -124,7 +124,7 @@ TEST_F(CoreArrivalsTest, ZerosAreUnderWayAsCopiesAre) {
   const auto fills = Select<StartFill>(actions());
   ASSERT_EQ(fills.size(), 1u);
   driver().Send(TaskUnderWay{fills.front().task});
-  EXPECT_FALSE(Granted(ticket)) << "it does not take what is under way";
+  EXPECT_FALSE(Granted(ticket)) << "the ticket does not take pages under way";
   driver().Send(GrantUnderWay{ticket});
   EXPECT_TRUE(Granted(ticket));
   driver().Done(fills.front().task);

@@ -1,6 +1,6 @@
 #include "tests/runtime/core/core_fixture.h"
 
-/// Which tier the pages of a segment are committed to, and what that leaves.
+/// Commitment of a segment's pages to tiers, and the room that is left.
 
 namespace sluice::core {
 namespace {
@@ -11,7 +11,7 @@ class CapacityTest : public CoreFixture {
     return driver().Send(
         CreateSegment{.segment = next_++, .first_page = first, .pages = pages, .lowest = lowest});
   }
-  /// By tier; the test fails when the segment is refused.
+  /// Committed pages by tier. The test fails if the segment is refused.
   PagesByTier Committed(const std::vector<Action>& actions) {
     const auto created = Select<SegmentCreated>(actions);
     EXPECT_EQ(created.size(), 1u) << driver().Report();
@@ -38,7 +38,7 @@ TEST_F(CapacityTest, WithoutALastTierPagesStayInTheOneAboveIt) {
   RunOp({Write(0, 1), Write(1, 1), Write(2, 1), Write(3, 1), Write(4, 1), Write(5, 1)});
 }
 
-/// A file of any length under one tier of 4 frames; what is only read leaves nothing behind it.
+/// A file of any length under one tier of 4 frames. Pages that are only read commit no tier.
 TEST_F(CapacityTest, PagesThatAreOnlyReadAreCommittedToNoTier) {
   for (const FrameIndex below : {0U, 3U}) {
     Start({.frames = {4, below}, .policy = "lru", .copies_in_flight_max = 1, .capacity_from = 0});
@@ -64,7 +64,7 @@ TEST_F(CapacityTest, PagesThatAreOnlyReadAreCommittedToNoTier) {
   }
 }
 
-/// Three frames below; above, an eighth of 16 is left to those.
+/// The lowest tier has room for three pages. An eighth of the 16 frames above is kept for these.
 TEST_F(CapacityTest, TheLowestTierComesFirstTheRestStaysAbove) {
   Start({.frames = {4, 16, 5}, .policy = "lru", .copies_in_flight_max = 2});
   EXPECT_EQ(Committed(Ask(2, 2)), (PagesByTier{0, 0, 2, 0}));
@@ -76,7 +76,7 @@ TEST_F(CapacityTest, TheLowestTierComesFirstTheRestStaysAbove) {
   EXPECT_EQ(Committed(Ask(5, 2, 8)), (PagesByTier{0, 5, 0, 0}));
   for (PageIndex page = 0; page < 13; ++page) RunOp({Write(page)});
   for (PageIndex page = 0; page < 13; ++page) RunOp({Read(page, 1)});
-  RunOp({Read(0, 1), Read(1, 1)});  // both from below: the frames that are left to those
+  RunOp({Read(0, 1), Read(1, 1)});  // both pages come from below, into the frames kept for such
   for (PageIndex page = 0; page < 13; ++page) RunOp({Read(page)});
 }
 

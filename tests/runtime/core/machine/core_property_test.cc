@@ -14,7 +14,7 @@
 namespace sluice::core {
 namespace {
 
-// A sanitizer sees in a tenth of the seeds what it sees in all.
+// Fewer seeds under a sanitizer, which sees in a tenth of them what it sees in all.
 constexpr std::uint64_t kSeedDivisor = testing::kSlowdown > 1 ? 10 : 1;
 constexpr std::uint64_t kSeeds = 400 / kSeedDivisor;
 constexpr std::uint64_t kSeedsPerPolicy = 30 / kSeedDivisor;
@@ -90,7 +90,7 @@ bool RunScenario(const Scenario& scenario, Totals* totals) {
   return workload.driver().verdict().ok();
 }
 
-/// With the seed's own policy, or with `policy`.
+/// Runs the seed with its own policy, or with `policy`.
 bool RunSeed(std::uint64_t seed, Totals* totals, const std::string& policy = "") {
   Scenario scenario = RandomScenario(seed);
   if (!policy.empty()) scenario.driver.policy = policy;
@@ -117,7 +117,7 @@ TEST(CorePropertyTest, RandomProgramsLoseNoByteAndNeverHang) {
       static_cast<unsigned long long>(totals.cancelled),
       static_cast<unsigned long long>(totals.prefetch_hits));
   if (only != 0) return;
-  // The programs reach what they are there to reach.
+  // The programs must reach all these events.
   EXPECT_GT(totals.grants, 10 * last);
   EXPECT_GT(totals.copies, 10 * last);
   EXPECT_GT(totals.deadlocks, 0u);
@@ -196,7 +196,8 @@ TEST(CorePropertyTest, RandomProgramsPassWithOpsOfManyPages) {
   EXPECT_GT(totals.copies, 100 * last);
 }
 
-/// Programs that once hung, or were refused what they could have had. Some run on four tiers.
+/// Programs that once hung, or whose requests were refused though they could fit. Some run on four
+/// tiers.
 TEST(CorePropertyTest, SeedsThatOnceFailedPass) {
   Totals totals;
   for (const std::uint64_t seed : {8656, 9777, 13452, 13768, 14775, 15087, 15602}) {

@@ -27,7 +27,7 @@ class FaultsTest : public CoreFixture {
     });
   }
   void FailNothing() { driver().set_fault(nullptr); }
-  /// Of the last of two tiers, every frame.
+  /// Abandons every frame of the last of two tiers.
   void AbandonAll() {
     AbandonCopies event;
     for (FrameIndex frame = 0; frame < 64; ++frame) event.frames.push_back(frame);

@@ -65,7 +65,7 @@ TEST_F(ReproduciblePageTest, IsReproducedWhenItIsLost) {
 TEST_F(ReproduciblePageTest, IsReproducedWhenItCannotBeReadNow) {
   ExpectReproducedAfter(FailureKind::kSourceRefused);
   EXPECT_EQ(driver().fault_count(), 1u) << "the copy that cannot be read is not asked again";
-  EXPECT_FALSE(Resident(0, 1)) << "nor kept beside the one that was made";
+  EXPECT_FALSE(Resident(0, 1)) << "the unreadable copy is not kept beside the new one";
 }
 
 TEST_F(FaultsTest, APageThatCannotBeReadNorReproducedStaysWhereItIs) {
@@ -184,7 +184,7 @@ TEST_F(FaultsTest, FullTierIsFencedAndTheSourceStaysValid) {
   RunOp({Read(0)});  // the copy here can be used
   RunOp({Write(0)});
   FailNothing();
-  for (int i = 0; i < 3; ++i) {  // and the tier is tried again
+  for (int i = 0; i < 3; ++i) {  // the tier is tried again
     const TicketNumber again = Acquire({Read(1)});
     driver().Drain();
     if (!Granted(again)) continue;
@@ -199,7 +199,7 @@ TEST_F(FaultsTest, ATicketAfterTheFenceHasTheTierAskedAgain) {
   Start({.frames = {2, 64}, .policy = "lru", .clean_share = 1});
   Create(4, 1);
   FailCopiesTo(1, FailureKind::kTargetFull);
-  RunOp({Write(0), Write(1)});  // and nobody waits while they are not cleaned
+  RunOp({Write(0), Write(1)});  // no ticket waits, though these pages are not cleaned
   ASSERT_GE(driver().fault_count(), 3u);
   RunOp({Read(0)});
   FailNothing();

@@ -3,11 +3,11 @@
 namespace sluice::core {
 namespace {
 
-/// Page-outs that nobody waited for when they began, and somebody does now.
+/// Page-outs that began when nobody waited for them, and that somebody waits for now.
 class HastenTest : public CoreFixture {
  protected:
-  /// Two tiers, of which the fast one has `fast` frames, with as many written pages that are all
-  /// being cleaned; the tasks, in the order of their start.
+  /// Makes two tiers, and fills the `fast` frames of the first with written pages. Returns the
+  /// tasks that clean them, in the order of their start.
   std::vector<StartCopy> CleanAll(FrameIndex fast) {
     Start({.frames = {fast, 64}, .policy = "lru", .copies_in_flight_max = 16, .clean_share = 1});
     Create(16, 1);
@@ -49,7 +49,7 @@ TEST_F(HastenTest, OnePageOutPerWantedFrameIsHastenedOnce) {
   EXPECT_TRUE(Hastened(driver().Send(PrefetchPages{{Read(9)}})).empty()) << "an event again";
   Acquire({Read(6)}, 0, 2);
   EXPECT_EQ(Hastened(actions()), Tasks{cleaning[2].task});
-  // A frame is taken by the first ticket: what the others wait for is under way already.
+  // The first ticket takes the frame. The page-outs that the others wait for are hastened already.
   EXPECT_TRUE(Hastened(driver().Done(cleaning[0].task)).empty());
   driver().Drain();
   driver().CheckReplay();
@@ -65,7 +65,7 @@ TEST_F(HastenTest, AWriterHastensTheCopiesOfItsPageAlone) {
   EXPECT_EQ(Hastened(actions()), Tasks{cleaning[2].task});
   Acquire({Overwrite(cleaning[1].page)}, 0, 3);
   EXPECT_EQ(Hastened(actions()), Tasks{cleaning[1].task});
-  // Behind a reader: not before its turn comes.
+  // A writer behind a reader hastens nothing before its turn comes.
   Acquire({Write(cleaning[3].page)}, 0, 4);
   EXPECT_TRUE(Hastened(actions()).empty());
   Release(reader);

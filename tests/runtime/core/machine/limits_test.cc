@@ -6,7 +6,7 @@
 namespace sluice::core {
 namespace {
 
-/// What does not fit, waits for each other, or changes its size.
+/// Requests that do not fit, deadlocks, and budgets that change.
 class LimitsTest : public CoreFixture {
  protected:
   void SetUp() override { Start({.frames = {4, 64}, .policy = "lru"}); }

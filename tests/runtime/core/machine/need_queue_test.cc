@@ -15,7 +15,7 @@ using Needs = std::vector<NeedQueue::Ordinal>;
 constexpr NeedQueue::Group kBehindLink = NeedQueue::Up(1, 0);
 constexpr NeedQueue::Group kForRoom = NeedQueue::Into(0);
 
-/// Those that a pass looks at when nothing is closed on the way.
+/// Needs that a pass looks at if it closes no group.
 Needs Seen(const NeedQueue& queue, NeedQueue::Pass pass = {}) {
   Needs needs;
   while (const auto need = queue.Next(&pass)) needs.push_back(*need);
@@ -60,8 +60,8 @@ TEST(NeedQueueTest, NeedsComeInTheOrderOfAdding) {
 TEST(NeedQueueTest, ARemovedNeedIsGoneAndComesBackAsTheLast) {
   NeedQueue queue = Filled({7, 2, 9});
   queue.Remove(7);
-  queue.Remove(4);    // never there
-  queue.Remove(100);  // nor there
+  queue.Remove(4);    // page 4 was never there
+  queue.Remove(100);  // nor was page 100
   EXPECT_EQ(Seen(queue), (Needs{2, 9}));
   queue.Add(7);
   EXPECT_EQ(Seen(queue), (Needs{2, 9, 7}));
@@ -126,7 +126,7 @@ TEST(NeedQueueTest, EveryStepHasItsOwnGroup) {
   EXPECT_EQ(groups.back() + 1u, NeedQueue::kGroups);
 }
 
-/// The same as a plain list in which each need knows its group.
+/// The queue as a plain list, in which each need knows its group.
 class PlainQueue {
  public:
   void Add(NeedQueue::Ordinal need) {
@@ -147,7 +147,7 @@ class PlainQueue {
     found->group = group;
     return true;
   }
-  /// Those that a pass looks at which closes `closed` at the first need of it.
+  /// Needs that a pass looks at if it closes `closed` at the group's first need.
   Needs SeenClosing(NeedQueue::Group closed) const {
     Needs needs;
     bool open = true;

@@ -3,7 +3,7 @@
 namespace sluice::core {
 namespace {
 
-/// What one op does to pages, and what it costs in copies.
+/// Effect of one op on pages, and its cost in copies.
 class PagingTest : public CoreFixture {
  protected:
   void StartTwoTiers(FrameIndex fast, FrameIndex slow) {
@@ -39,7 +39,7 @@ TEST_F(PagingTest, CleanPageIsDroppedWithoutACopy) {
   Create(2, 1);
   RunOp({Write(0)});
   RunOp({Read(1)});  // page 0 goes down
-  RunOp({Read(0)});  // and comes back, clean now
+  RunOp({Read(0)});  // page 0 comes back, clean now
   const auto actions = RunOp({Read(1)});
   EXPECT_EQ(CopiesOut(actions), 0u);
   const auto drops = Select<DropFrame>(actions);
@@ -59,8 +59,8 @@ TEST_F(PagingTest, APageThatComesBackTakesItsOldFrameIfThatIsFree) {
   };
   const FrameIndex first = frame_of(RunOp({Mapped(Read(5))}));
   RunOp({Read(6)});
-  RunOp({Write(5, 1)});  // the copy above is dropped,
-  RunOp({Write(6, 1)});  // and one whose frame is the next to be taken
+  RunOp({Write(5, 1)});  // the copy of page 5 above is dropped
+  RunOp({Write(6, 1)});  // page 6's copy, too, whose frame is the next to be taken
   EXPECT_EQ(frame_of(RunOp({Mapped(Read(5))})), first);
   RunOp({Write(5, 1)});
   for (PageIndex other = 0; other < 4; ++other) RunOp({Write(other)});
@@ -103,7 +103,7 @@ TEST_F(PagingTest, CopyFurtherUpDoesNotSpareThePageOut) {
   Start({.frames = {3, 4, 16}, .policy = "lru", .transit_frames = 1});
   Create(4, 2);
   RunOp({Write(0, 1)});
-  RunOp({Read(0, 0)});  // now in tiers 0 and 1
+  RunOp({Read(0, 0)});  // the page is in tiers 0 and 1 now
   ASSERT_TRUE(Resident(0, 0) && Resident(0, 1));
   RunOp({Write(1, 1)});
   std::vector<Action> actions = RunOp({Write(2, 1)});  // displaces page 0 in tier 1
@@ -112,7 +112,7 @@ TEST_F(PagingTest, CopyFurtherUpDoesNotSpareThePageOut) {
   EXPECT_EQ(copies[0].page, 0u);
   EXPECT_EQ(copies[0].source, 1);
   EXPECT_TRUE(Resident(0, 0) && Resident(0, 2));
-  // Its copy in tier 0 leaves for nothing.
+  // The copy of page 0 in tier 0 leaves without a write.
   for (const StartCopy& copy : Select<StartCopy>(RunOp({Write(1, 0), Write(2, 0), Write(3, 0)}))) {
     EXPECT_NE(copy.page, 0u);
   }
@@ -266,8 +266,8 @@ TEST_F(PagingTest, PagesBelowTheMiddleNeverLeaveTheirLowestTier) {
   }
 }
 
-/// A full fast tier keeps nobody from coming nearer: what waited for the link is fetched as soon as
-/// that is free, though an earlier page of the op still waits for room.
+/// A full fast tier does not keep pages from coming nearer. A page that waited for the link is
+/// fetched as soon as the link is free. An earlier page of the op may still wait for room.
 TEST_F(PagingTest, ACopyThatWaitsForALinkDoesNotWaitForRoomElsewhere) {
   Start({.frames = {4, 10, 64}, .policy = "lru", .copies_in_flight_max = 1, .transit_frames = 1});
   Create(16, 2);
@@ -289,8 +289,8 @@ TEST_F(PagingTest, ACopyThatWaitsForALinkDoesNotWaitForRoomElsewhere) {
   EXPECT_TRUE(Granted(ticket));
 }
 
-/// Other pages of the op come over a link that is full: what is overwritten crosses none, and has
-/// all of its frames before.
+/// Other pages of the op come over a link that is full. The overwritten pages cross no link, and
+/// have all their frames before.
 TEST_F(PagingTest, OverwritesDoNotWaitBehindReads) {
   Start({.frames = {16, 64, 400}, .policy = "lru", .copies_in_flight_max = 2, .transit_frames = 1});
   Create(200, 2);

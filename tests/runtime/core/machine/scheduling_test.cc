@@ -3,7 +3,7 @@
 namespace sluice::core {
 namespace {
 
-/// Who is served when, whom it costs its frame, and what the recorded iteration is good for.
+/// Order of service, choice of victims, and use of the recorded iteration.
 class SchedulingTest : public CoreFixture {
  protected:
   void StartTwoTiers(FrameIndex fast, const std::string& policy, std::uint32_t prefetch_ops = 0) {
@@ -205,7 +205,7 @@ TEST_F(SchedulingTest, WriteWaitsForACopyInFlight) {
   Create(1, 1);
   const TicketNumber ticket = Acquire({Write(0)});
   driver().Drain();
-  Release(ticket);  // nothing else to do: it is cleaned
+  Release(ticket);  // the idle link cleans the page
   const auto copies = Select<StartCopy>(actions());
   ASSERT_EQ(copies.size(), 1u);
   const TicketNumber writer = Acquire({Write(0)});
@@ -217,8 +217,8 @@ TEST_F(SchedulingTest, WriteWaitsForACopyInFlight) {
 }
 
 TEST_F(SchedulingTest, HeadTicketIsServedFirstAndWhole) {
-  // Every later op would fit at once, one page each; none may take a frame before the head has all.
-  // (What is resident anyway may be leased: that takes no frame.)
+  // Every later op would fit at once, with one page each. None may take a frame before the head has
+  // all. Resident pages may be leased, which takes no frame.
   StartTwoTiers(4, "lru");
   Create(12, 1);
   WriteAll(12);

@@ -8,7 +8,7 @@ namespace {
 
 using ::testing::IsEmpty;
 
-/// What tickets wait for, and for how long by the driver's clock.
+/// Causes of tickets' waits, and their times by the driver's clock.
 class WaitsTest : public CoreFixture {
  protected:
   /// A fast tier of `fast` frames and 16 pages below it, of which the first `written` are written
@@ -108,7 +108,7 @@ TEST_F(WaitsTest, AWriterOfAPageThatIsBeingWrittenWaitsForThat) {
   EXPECT_EQ(split.of(WaitFor::kRead).count(), 0);
 }
 
-/// While no further page-in may begin, room would be of no use.
+/// Room is of no use while the link takes no further page-in, so the wait counts as one for a read.
 TEST_F(WaitsTest, AFullLinkInIsARead) {
   StartWith(3, 5, 1);
   driver().Send(DiscardPages{4, 1});

@@ -111,7 +111,7 @@ TEST(LinkCalendarTest, DirectionsShareWhatBothHave) {
   EXPECT_EQ(calendar.OutDone(4, 10, 0.6), 7u);
 }
 
-TEST(LinkCalendarTest, BothBoundsOneDirectionToo) {
+TEST(LinkCalendarTest, TheRateOfBothDirectionsBoundsOneAlone) {
   // 0.8 s per page in all: 1.25 pages in a step, though each direction alone would take 2.
   const LinkCalendar calendar(kTenSteps, {.in_s = 0.5, .out_s = 0.5, .both_s = 0.8});
   EXPECT_EQ(calendar.OutDone(0, 10, 1.25), 1u);

@@ -8,7 +8,7 @@
 
 namespace sluice::core {
 
-/// What PlannedLeave and PlannedFetch are compared by in tests.
+/// Comparisons of planned moves, for tests.
 inline bool operator==(const PlannedLeave& a, const PlannedLeave& b) {
   return a.first_page == b.first_page && a.pages == b.pages && a.tier == b.tier &&
          a.stays == b.stays;
@@ -46,7 +46,7 @@ inline PlanUse Last(PlanUse use) {
   return use;
 }
 
-/// Pages behind those of the items so far; returns the first.
+/// Adds an item with pages behind those of the items so far. Returns the first page.
 inline PageIndex AddItem(PlanInput* input, std::uint32_t pages, std::vector<PlanUse> uses) {
   const PageIndex first =
       input->items.empty() ? 0 : input->items.back().first_page + input->items.back().pages;

@@ -56,7 +56,8 @@ class RandomInputs {
     return link;
   }
 
-  /// Only what is always used in tier 0 dies or is overwritten: it needs no fetch then.
+  /// Uses of an item. Its content dies or is overwritten only if all uses are in tier 0, since then
+  /// it needs no fetch.
   std::vector<PlanUse> DrawUses(const PlanInput& input) {
     const auto steps = static_cast<std::uint32_t>(input.step_seconds.size());
     const bool mixed = input.links.size() > 1 && Between(0, 2) == 0;
@@ -84,8 +85,8 @@ const PlanItem* ItemOf(const PlanInput& input, PageIndex first, std::uint32_t pa
   return nullptr;
 }
 
-/// What is listed of a page in a tier: by time, whether it comes. What leaves does so after its
-/// step, what comes from the begin of its step on.
+/// Moves of a page in a tier, by time: true if the page comes. Leaves take place after their step,
+/// fetches at the begin of theirs.
 using Moves = std::map<std::uint64_t, bool>;
 std::map<std::pair<PageIndex, TierIndex>, Moves> MovesOf(const Plan& plan) {
   std::map<std::pair<PageIndex, TierIndex>, Moves> moves;
@@ -113,7 +114,7 @@ void ExpectForItsUse(const PlanInput& input, const PlannedFetch& fetch, std::uin
   const auto use = std::find_if(item->uses.begin(), item->uses.end(), [&](const PlanUse& u) {
     return u.step == (step + fetch.distance) % steps;
   });
-  ASSERT_NE(use, item->uses.end()) << "not for a use";
+  ASSERT_NE(use, item->uses.end()) << "a fetch serves no use";
   EXPECT_LE(use->tier, fetch.tier);
   if (use->tier == fetch.tier) {
     EXPECT_EQ(use->mode, fetch.mode);
@@ -124,8 +125,9 @@ void ExpectForItsUse(const PlanInput& input, const PlannedFetch& fetch, std::uin
   const PlanUse& before = item->uses[(index + uses - 1) % uses];
   const std::uint32_t apart = (use->step + steps - before.step - 1) % steps + 1;
   const std::uint32_t held = input.step_ends[before.step] - before.step;
-  EXPECT_LE(fetch.distance + held, apart) << "comes while it is still used";
-  EXPECT_FALSE(before.dies || use->mode == PageMode::kOverwrite) << "there is no content";
+  EXPECT_LE(fetch.distance + held, apart) << "the page comes while it is still used";
+  EXPECT_FALSE(before.dies || use->mode == PageMode::kOverwrite)
+      << "a page without content is fetched";
 }
 
 void ExpectInOrder(const PlanInput& input, const Plan& plan) {
@@ -223,7 +225,8 @@ TEST(PlanRandomTest, WithAFreeLinkNoMoreIsThereThanFits) {
       for (const PlanUse& use : item.uses) used[use.step] += item.pages;
     }
     for (std::uint32_t step = 0; step < steps; ++step) {
-      // What comes does so in the step before its use, what was written leaves in the step after.
+      // Pages may come in the step before their use, and leave in the step after if they were
+      // written.
       const std::uint32_t needed =
           used[(step + steps - 1) % steps] + used[step] + used[(step + 1) % steps];
       ASSERT_LE(there[step], std::max(input.frames[0], needed)) << "step " << step;

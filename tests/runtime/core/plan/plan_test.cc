@@ -87,8 +87,8 @@ TEST(PlanTest, FurthestNextUseLeaves) {
   AddItem(&input, 1, {ReadAt(1), ReadAt(3)});
   const PageIndex c = AddItem(&input, 1, {ReadAt(2), ReadAt(4)});
   const Plan plan = MakePlan(input);
-  // In step 0 the others are next used in steps 1 and 2: the latter is away from 4 on. From step 1
-  // on, that of step 0 is the furthest. The one in between never leaves.
+  // Page c is away from step 4 on: its next use, in step 2, comes after those of a and b. Page a is
+  // away from step 0 on: from step 1 on its next use is the furthest. Page b never leaves.
   EXPECT_EQ(LeavesOf(plan).size(), 2u);
   EXPECT_EQ(plan.leaves[0], (Leaves{{a, 1, 0}}));
   EXPECT_EQ(plan.leaves[4], (Leaves{{c, 1, 0}}));
@@ -135,7 +135,8 @@ TEST(PlanTest, PagesThatLeaveTwiceAreWrittenOnce) {
   AddTemporary(&input, 2, 2, 3);
   AddTemporary(&input, 2, 7, 8);
   const Plan plan = MakePlan(input);
-  // No entry stays: the first leave, right after the write, writes what the second needs.
+  // No leave has `stays`. The first leave, right after the write, writes the pages, so that the
+  // second one only drops them.
   EXPECT_EQ(plan.leaves[0], (Leaves{{a, 2, 0}}));
   EXPECT_EQ(plan.leaves[5], (Leaves{{a, 2, 0}}));
   EXPECT_EQ(LeavesOf(plan).size(), 2u);
@@ -148,8 +149,8 @@ TEST(PlanTest, FetchesAreListedEarlyEnoughForTheirLinkTime) {
   const PageIndex a = AddItem(&input, 6, {ReadAt(19)});
   const PageIndex b = AddItem(&input, 6, {ReadAt(18)});
   const std::vector<Listed<PlannedFetch>> fetches = FetchesOf(MakePlan(input));
-  // 6 pages take 3 steps: those of step 19 have 16 to 18; so those of step 18 have 13 to 15. Both
-  // may come a step before that, as there is room.
+  // The link takes 3 steps for 6 pages. Pages for step 19 have steps 16 to 18, so pages for step 18
+  // have 13 to 15. Both may come a step before, as there is room.
   ASSERT_EQ(fetches.size(), 2u);
   EXPECT_EQ(fetches[0].entry.first_page, b);
   EXPECT_LE(fetches[0].step, 13u);
@@ -186,7 +187,7 @@ TEST(PlanTest, FetchesForTheFirstStepsAreListedWithTheLast) {
 
 TEST(PlanTest, APageIsHeldUntilItsStepEnds) {
   PlanInput input = EvenSteps(10, {2});
-  input.step_ends[8] = 12;  // over when step 2 of the next iteration begins
+  input.step_ends[8] = 12;  // step 8 is over when step 2 of the next iteration begins
   const PageIndex a = AddItem(&input, 2, {ReadAt(8)});
   AddTemporary(&input, 2, 3, 4);
   const Plan plan = MakePlan(input);
@@ -222,8 +223,8 @@ TEST(PlanTest, PagesThatDoNotFitIntoTheMiddleAreListedForItToo) {
   AddTemporary(&input, 4, 5, 12);
   const Plan plan = MakePlan(input);
   EXPECT_EQ(plan.leaves[0], (Leaves{{a, 2, 0}}));
-  // Of the two, that of step 2 is used later. It leaves the middle as soon as it is there, and is
-  // back when the other has gone up.
+  // Pages b are used in step 2, later than a, so b leaves the middle as soon as it is there. Pages
+  // b are back there when a has gone up.
   EXPECT_EQ(plan.leaves[2], (Leaves{{b, 2, 0}, {b, 2, 1}}));
   EXPECT_EQ(LeavesOf(plan).size(), 2u);
   EXPECT_EQ(LeavesOf(plan, 1).size(), 1u);
@@ -326,9 +327,9 @@ TEST(PlanTest, PagesThatGoFurthestDownLeaveFirstToSaveTraffic) {
   for (const auto& listed : FetchesOf(plan, 1)) {
     (listed.entry.first_page < kLayers * kWeights ? weights : activations) += listed.entry.pages;
   }
-  // 52 of the 84 pages do not fit when the backward pass begins. Chosen tier by tier, or leaving as
-  // soon as they are not needed, 69 come back, and 29 of them are activations: written in the
-  // forward pass, when there is no time for it.
+  // There is no room for 52 of the 84 pages when the backward pass begins. A choice tier by tier,
+  // or leaves as soon as pages are not needed, would bring 69 back. Among these, 29 would be
+  // activations, written in the forward pass, which has no time for it.
   EXPECT_LE(weights + activations, 64u);
   EXPECT_LE(activations, 22u);
 }
@@ -345,8 +346,8 @@ TEST(PlanTest, WhereTheLastLinkBindsWhatLeavesMakesRoom) {
 }
 
 TEST(PlanTest, WhereALowerLinkBindsThePlanThatMovesLessIsTaken) {
-  // A forward pass reads the weights in the middle tier, and a backward pass writes them and the
-  // states there, so that the link down from it is busy for longer than all steps.
+  // A forward pass reads the weights in the middle tier. A backward pass writes them there, and the
+  // states. So the link below the middle is busy for longer than all steps.
   PlanInput input = EvenSteps(2 * kLayers, {100, 20}, {.in_s = 0.01, .out_s = 0.01});
   input.links[1] = {.in_s = 0.5, .out_s = 0.5};
   const std::uint32_t last = 2 * kLayers - 1;
@@ -359,8 +360,8 @@ TEST(PlanTest, WhereALowerLinkBindsThePlanThatMovesLessIsTaken) {
   EXPECT_LE(come, 82u) << "92 if only what is away in time leaves";
 }
 
-/// A forward pass, and backward ops of which each is followed by a short update, which needs the
-/// states of its layer, too. The first link is fast, the second one slow.
+/// A forward pass, and backward ops. A short update follows each backward op, and needs the states
+/// of its layer, too. The first link is fast, the second one slow.
 PlanInput WithUpdates(FrameIndex frames) {
   constexpr std::uint32_t kEach = 6;
   PlanInput input = EvenSteps(3 * kEach, {frames, 12}, {.in_s = 0.02, .out_s = 0.02});
@@ -390,10 +391,10 @@ TEST(PlanTest, APlanForTrafficReplacesOneThatKeepsTheBusiestLinkTwiceAsBusy) {
   const Plan plan = MakePlan(input);
   EXPECT_LE(come(plan), 4u) << "14 if each tier's part is chosen for time";
   EXPECT_FALSE(plan.leaves_make_room) << "the link is not waited for any more";
-  // A link that is not waited for may move more,
+  // A link that no op waits for may move more than twice as much.
   input.links[1] = {.in_s = 0.1, .out_s = 0.1};
   EXPECT_GT(come(MakePlan(input)), 2 * come_for_traffic(input));
-  // and one that is, less than twice as much.
+  // A link that ops wait for moves more, but less than twice as much.
   const PlanInput busy = WithUpdates(16);
   EXPECT_GT(2 * come(MakePlan(busy)), 3 * come_for_traffic(busy)) << "32 and 18";
 }
@@ -427,7 +428,7 @@ TEST(PlanTest, KnowsWhatComesIntoATierForAUse) {
 TEST(PlanTest, PagesAreWrittenWhileNothingComesWhereThereIsRoom) {
   PlanInput input = EvenSteps(20, {12});
   const PageIndex a = AddItem(&input, 2, {WriteAt(0)});
-  AddItem(&input, 8, {ReadAt(5)});  // comes in steps 1 to 4
+  AddItem(&input, 8, {ReadAt(5)});  // the item comes in steps 1 to 4
   AddTemporary(&input, 12, 10, 12);
   const Plan plan = MakePlan(input);
   EXPECT_TRUE(plan.leaves[0].empty());

@@ -10,10 +10,10 @@
 
 namespace sluice::core {
 
-/// Four pages cross a link in a step.
+/// A link that four pages cross in a step.
 inline constexpr PlanLink kFourPerStep{.in_s = 0.25, .out_s = 0.25};
 
-/// By op.
+/// Requests of each op.
 using Ops = std::vector<std::vector<PageRequest>>;
 
 inline Ops ReadsOf(const std::vector<PageIndex>& pages) {
@@ -30,7 +30,7 @@ inline std::size_t FetchesIn(const Plan& plan) {
   return pages;
 }
 
-/// A recorded iteration that follows a plan: what is listed is done, and nothing waits.
+/// A recorded iteration that follows a plan. The listed moves are made, and nothing waits.
 class PlannedTest : public CoreFixture {
  protected:
   void StartPlanned(const std::vector<FrameIndex>& frames,
@@ -92,7 +92,7 @@ class PlannedTest : public CoreFixture {
     driver().Send(AdoptPlan{key, plan});
     return plan;
   }
-  /// Records the iteration; the plan that is adopted then lists what is given.
+  /// Records the iteration, and adopts a plan with the given moves alone.
   void RecordAndAdopt(const Ops& ops,
                       const std::map<std::uint32_t, std::vector<PlannedLeave>>& leaves,
                       const std::map<std::uint32_t, std::vector<PlannedFetch>>& fetches = {}) {
@@ -104,11 +104,11 @@ class PlannedTest : public CoreFixture {
     plan->ListReturns();
     driver().Send(AdoptPlan{0, plan});
   }
-  /// Steps [`from`, `to`), after each of which all transfers end.
+  /// Runs steps [`from`, `to`). All transfers end after each step.
   void RunSteps(const Ops& ops, std::uint32_t from, std::uint32_t to) {
     for (std::uint32_t i = from; i < to; ++i) RunOp(ops[i], 0, i);
   }
-  /// A step after which nothing ends: what is done when its pages are given back.
+  /// Runs a step without ending transfers. Returns the actions at the release of its pages.
   std::vector<Action> RunStep(const Ops& ops, std::uint32_t step) {
     const TicketNumber ticket = Acquire(ops[step], 0, 0, step);
     EXPECT_TRUE(Granted(ticket));
@@ -123,7 +123,7 @@ class PlannedTest : public CoreFixture {
   }
 
  private:
-  /// Of every page in tier 0, what was listed last has been done.
+  /// Checks for every page in tier 0 that the plan's last move of it has been made.
   void ExpectAsListed(const Plan& plan, std::uint32_t step) {
     const auto steps = static_cast<std::uint32_t>(plan.leaves.size());
     std::map<PageIndex, bool> there;

@@ -159,7 +159,7 @@ TEST_F(PlannedTest, APageHeldAtADivergenceDoesNotLeaveAsPlanned) {
   EXPECT_EQ(Iterate(ops, 0, plan.get()).waited, 0u);
 }
 
-TEST_F(PlannedTest, NoPlanStopsIt) {
+TEST_F(PlannedTest, WithoutAPlanNothingIsFetchedAhead) {
   StartPlanned({4, 64}, 8);
   const Ops ops = ReadsOf({0, 1, 2, 3, 4, 5, 6, 7});
   RecordAndAdopt(ops);
@@ -212,7 +212,8 @@ TEST_F(PlannedTest, AnOpThatOutlastsItsIterationIsNotTakenForAStepOfTheNextPlan)
 TEST_F(PlannedTest, AUsedPageDoesNotLeaveLate) {
   StartPlanned({4, 16, 64}, 4);
   const Ops ops = ReadsOf({0, 1, 0, 2, 3});
-  // It is not in tier 1 when it is to leave that: all fits into tier 0, and it has been used then.
+  // Page 0 is not in tier 1 when it is to leave it, since all pages fit into tier 0. When it comes
+  // there, its use is over.
   RecordAndAdopt(ops, {{1, {{0, 1, 1}}}, {2, {{0, 1, 0}}}});
   Iterate(ops);
   EXPECT_FALSE(Resident(0, 0));
@@ -237,7 +238,7 @@ TEST_F(PlannedTest, APageThatLeavesForNothingWaitsForNoLink) {
   StartPlanned({8, 64}, 4, 1);
   const Ops ops = {{Write(0)}, {Write(1)}, {Read(2)}, {Read(3)}};
   RecordAndAdopt(ops, {{2, {{0, 1, 0}, {1, 1, 0}, {2, 1, 0}}}});
-  Iterate(ops);  // from now on page 2 is clean
+  Iterate(ops);  // page 2 is clean from now on
   driver().Send(BeginIteration{0});
   RunSteps(ops, 0, 1);
   RunOp(ops[1], 0, 1);

@@ -3,7 +3,7 @@
 namespace sluice::core {
 namespace {
 
-/// Beside its transit frames the middle tier holds four pages.
+/// Frames of the middle tier: four for pages, and its transit frames.
 constexpr FrameIndex kMiddle = 8;
 
 /// Plans that keep pages in a middle tier.
@@ -20,13 +20,14 @@ class PlannedTiersTest : public PlannedTest {
           return copy.page == page && copy.source == source && copy.target == target;
         }));
   }
-  /// Page 0 is read above; the others, in the middle tier, displace what it left there on its way.
+  /// Ops that read page 0 above and the others in the middle tier. The others displace the copy
+  /// that page 0 left there on its way.
   static Ops OneAboveManyBelow() {
     Ops ops = {{Read(0)}};
     for (PageIndex page = 1; page <= 8; ++page) ops.push_back({Read(page, 1)});
     return ops;
   }
-  /// Records the iteration; a plan for it in which nothing moves.
+  /// Records the iteration. Returns a plan for it in which nothing moves.
   std::shared_ptr<Plan> EmptyPlanOf(const Ops& ops) {
     auto plan = std::make_shared<Plan>(*RecordAndAdopt(ops));
     for (auto& step : plan->leaves) step.clear();
@@ -34,7 +35,7 @@ class PlannedTiersTest : public PlannedTest {
     plan->ListReturns();
     return plan;
   }
-  /// Page 0 is written above; then the middle tier is full of others, to be written and used
+  /// Ops that write page 0 above, then fill the middle tier with other pages, which are used
   /// sooner.
   static Ops MiddleFullOfSoonerUses() {
     Ops ops = {{Write(0)}};
@@ -43,7 +44,7 @@ class PlannedTiersTest : public PlannedTest {
     }
     return ops;
   }
-  /// What the fifth op does under the plan.
+  /// Actions of the fifth op under the plan.
   std::vector<Action> RunToFifth(const Ops& ops, const std::shared_ptr<const Plan>& plan) {
     driver().Send(AdoptPlan{0, plan});
     Settle(ops);
@@ -51,7 +52,8 @@ class PlannedTiersTest : public PlannedTest {
     RunSteps(ops, 0, 4);
     return RunOp(ops[4], 0, 4);
   }
-  /// What the step does, in which page 0, valid above and in the last tier only, is to leave.
+  /// Actions of the step after which page 0 is to leave. It is valid above and in the last tier
+  /// only.
   std::vector<Action> RunToLeave(const Ops& ops) {
     Settle(ops);
     driver().Send(BeginIteration{0});
@@ -103,8 +105,8 @@ TEST_F(PlannedTiersTest, APageThatGoesFurtherDownPassesBy) {
   EXPECT_FALSE(Resident(0, 1));
 }
 
-/// Two pages are to leave, one behind the other, when the last op needs a frame; others could go
-/// for nothing.
+/// Two pages are to leave, one behind the other, when the last op needs a frame. Other pages could
+/// be dropped without a write.
 TEST_F(PlannedTiersTest, NothingElseIsDroppedWhileWhatLeavesMakesRoom) {
   for (const bool makes_room : {true, false}) {
     StartPlanned({4, kMiddle, 64}, 5, 1);

@@ -38,7 +38,8 @@ std::vector<std::uint32_t> PagesByStep(const Plan& plan) {
 }
 
 TEST(SpreadReadsTest, WhatOnlyReadsMovesHardlyMoreThanBeladysOptimum) {
-  // Of N pages that are used in turn, U at once, C frames cannot keep N (N - C) / (N - U).
+  // N pages are used in turn, U at once. With C frames, N (N - C) / (N - U) of them must come in an
+  // iteration.
   for (const FrameIndex frames : {20u, 30u, 45u, 60u, 90u, 110u}) {
     const double least = 120.0 * (120 - frames) / (120 - 10);
     const Plan plan = MakePlan(Passes(12, 10, frames, kSlow));

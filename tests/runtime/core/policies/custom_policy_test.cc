@@ -53,7 +53,7 @@ std::vector<std::string> LogOf(Scenario scenario, const std::string& policy) {
   return log;
 }
 
-TEST(CustomPolicyTest, TheCoreDoesTheSameUnderIt) {
+TEST(CustomPolicyTest, TheCoreDoesTheSameUnderACustomPolicy) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     Scenario scenario = RandomScenario(seed);
     scenario.events = 500;
@@ -63,7 +63,7 @@ TEST(CustomPolicyTest, TheCoreDoesTheSameUnderIt) {
   }
 }
 
-/// Notes what it is told.
+/// A policy that notes its calls.
 class NotingPolicy : public Policy {
  public:
   explicit NotingPolicy(std::vector<std::string>* notes) : notes_(notes) {}

@@ -70,7 +70,7 @@ TEST(NextUseCostTest, MovesLessThanMinWhereMuchIsWritten) {
   }
 }
 
-TEST(HitRatioTest, OfAllPolicies) {
+TEST(HitRatioTest, NoPolicyHitsMoreOftenThanMin) {
   SLUICE_SKIP_FIGURES_UNDER_SANITIZERS();
   const TraceOptions zipf{.length = 100'000, .pages = 5000, .seed = 1};
   const TraceOptions training{.length = 50'000, .pages = 1000, .seed = 1};

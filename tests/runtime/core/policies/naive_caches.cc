@@ -303,7 +303,7 @@ class NaiveSieve : public NaiveCache {
   };
   std::size_t frames_;
   std::vector<Entry> queue_;
-  std::optional<std::size_t> hand_;  // none: the tail
+  std::optional<std::size_t> hand_;  // position of the hand; none: the tail
 };
 
 /// Cherkasova 1998 with sizes and costs of 1; ties to the least recently used.
@@ -345,7 +345,7 @@ class NaiveGdsf : public NaiveCache {
   std::size_t clock_ = 0;
 };
 
-/// Belady 1966. Of pages that are never used again the least recently used goes.
+/// Belady 1966. The least recently used goes of pages that are never used again.
 class NaiveMin : public NaiveCache {
  public:
   NaiveMin(std::size_t frames, const Trace& trace) : frames_(frames), next_(trace.size()) {

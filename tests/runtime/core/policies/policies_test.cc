@@ -87,8 +87,8 @@ TEST_P(EveryPolicyTest, TiersAreSeparate) {
   EXPECT_EQ(policy_->Victim(1, kAny), std::optional<PageIndex>(3));
 }
 
-/// Leases, departures of all kinds, evictions that are broken off, other numbers of frames.
-/// CheckedPolicy sees to it that whoever may leave is found, and nobody else.
+/// Events are leases, departures of all kinds, evictions that are broken off, and other numbers of
+/// frames. CheckedPolicy checks that each victim may leave, and that one is found.
 TEST_P(EveryPolicyTest, StandsWhateverHappens) {
   constexpr std::uint64_t kSeed = 20'261'122;
   RecordProperty("seed", std::to_string(kSeed));
@@ -174,7 +174,7 @@ TEST(RandomPolicyTest, SeedsDecideAndEveryPageHasItsTurn) {
   for (const auto& [page, count] : victims(3)) EXPECT_NEAR(count, 1000, 200) << page;
 }
 
-/// What a victim's index means after its tensor is gone is another page: nobody remembers it.
+/// The index of a freed page may come to mean another page, so a policy must forget it.
 TEST(GhostTest, FreedPagesAreNotRemembered) {
   for (const char* name : {"2q", "arc", "s3fifo"}) {
     SCOPED_TRACE(name);

@@ -14,7 +14,7 @@
 
 namespace sluice::core {
 
-/// A tier of so many frames that a policy keeps, told what the core would tell it: one reference
+/// A tier of `frames` frames under a policy, which hears what the core would tell it: one reference
 /// after the other, each a lease.
 class PolicyCache {
  public:
@@ -25,13 +25,13 @@ class PolicyCache {
     bool hit = false;
     std::optional<PageIndex> evicted;
   };
-  /// Does the next reference of the trace.
+  /// Makes the next reference of the trace.
   Step Next();
   bool done() const { return now_ == trace_.size(); }
 
-  /// From now on the policy is also asked for victims that are not evicted.
+  /// Makes Next ask the policy also for victims that are not evicted.
   void AskInVain(std::uint64_t seed) { idle_questions_ = std::mt19937_64(seed); }
-  /// Writes what is dirty, as at the end of a program.
+  /// Writes all dirty pages, as at the end of a program.
   void Flush();
 
   std::uint64_t hits() const { return hits_; }

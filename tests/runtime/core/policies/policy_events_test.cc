@@ -5,7 +5,7 @@
 #include "gmock/gmock.h"
 #include "tests/runtime/core/core_fixture.h"
 
-/// What a policy is told: Note [What is an access] of paging_policy.h.
+/// Events that a policy is told: Note [What is an access] of paging_policy.h.
 
 namespace sluice::core {
 namespace {
@@ -37,7 +37,7 @@ TEST_F(PolicyEventsTest, ALeaseIsOneAccessAndNoDeparture) {
   Create(2, 1);
   RunOp({Write(0)});
   EXPECT_THAT(Lines("0:0"),
-              ElementsAre("access 0:0", "insert 0:0"));  // waited for: no candidate before
+              ElementsAre("access 0:0", "insert 0:0"));  // no candidate before its ticket has it
   const TicketNumber one = Acquire({Read(0)});
   const TicketNumber other = Acquire({Read(0)});
   Release(one);

@@ -20,7 +20,7 @@ std::uint64_t Seed() {
 
 class PolicyReferenceTest : public ::testing::TestWithParam<std::string> {
  protected:
-  /// False at the first difference.
+  /// Whether the cache and the naive one agree; stops at the first difference.
   bool Compare(const Trace& trace, std::size_t frames, bool ask_in_vain) {
     PolicyCache cache(GetParam(), frames, trace);
     if (ask_in_vain) cache.AskInVain(Seed());
@@ -50,7 +50,7 @@ TEST_P(PolicyReferenceTest, EvictsWhatTheReferenceEvicts) {
   EXPECT_GE(accesses_, 100'000u);
 }
 
-TEST_P(PolicyReferenceTest, TinyTracesToo) {
+TEST_P(PolicyReferenceTest, EvictsWhatTheReferenceEvictsOnTinyTraces) {
   for (std::uint64_t seed = Seed(); seed < Seed() + 200; ++seed) {
     for (const std::size_t frames : {1, 2, 3, 4, 5, 6}) {
       SCOPED_TRACE(::testing::Message() << frames << " frames, seed " << seed);

@@ -31,7 +31,7 @@ Trace ZipfTrace(const TraceOptions& options);
 Trace LoopTrace(const TraceOptions& options);
 /// Zipf references, interrupted by scans through pages that are never used again.
 Trace ScanTrace(const TraceOptions& options);
-/// As a training step: all pages up and down again, each a few times in a row.
+/// All pages up and down again, each a few times in a row, as in a training step.
 Trace UpAndDownTrace(const TraceOptions& options);
 /// A small set of pages that moves on, and now and then any page.
 Trace PhasesTrace(const TraceOptions& options);
@@ -45,7 +45,7 @@ std::vector<NamedTrace> AllTraces(const TraceOptions& options);
 /// Makes the given percentages of the references writes and overwrites.
 void AddWrites(std::uint64_t seed, std::uint32_t writes, std::uint32_t overwrites, Trace* trace);
 
-/// For each reference the index of the next one to its page, kNever where there is none.
+/// Index of the next reference to the same page, for each reference; kNever if there is none.
 std::vector<Position> NextUses(const Trace& trace);
 
 }  // namespace sluice::core

@@ -102,7 +102,7 @@ TEST(ScheduleBookTest, AKeyWhoseIterationBecomesTooLongLosesItsSchedule) {
   EXPECT_EQ(book.dropped(), 0u) << "the room of the dropped schedule is free again";
 }
 
-/// The same through a core.
+/// Limits of schedules, through a core.
 class ScheduleLimitsTest : public CoreFixture {
  protected:
   void Iterate(KeyIndex key) {

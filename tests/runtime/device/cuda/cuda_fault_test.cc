@@ -16,8 +16,8 @@ using testing::FakeCuda;
 
 constexpr CudaCode kLaunchFailed = 719;
 
-/// A short life of a device with everything in it. Each step may fail; none may hang, and what was
-/// asked for is answered once.
+/// A short life of a device that uses every function. Each step may fail, but none may hang. Each
+/// request is answered once.
 class Life {
  public:
   explicit Life(FakeCuda& fake) : fake_(fake) {}
@@ -82,7 +82,7 @@ class Life {
     if (!taken.ok()) --asked_;
   }
 
-  /// What arrived without an error comes back as it was.
+  /// Checks that every page that arrived without an error comes back as it was.
   void CheckBytes(const PinnedPages& host) {
     for (std::uint32_t i = 0; i < 4; ++i) {
       if (!came_[i]) continue;
@@ -110,7 +110,7 @@ class Life {
 
 class CudaFaultTest : public ::testing::TestWithParam<std::pair<CudaCode, bool>> {};
 
-/// Calls whose failure leaves behind what they were to give back.
+/// Whether the call gives something back. If it fails, that is left behind.
 bool GivesBack(const std::string& entry) {
   for (const char* name :
        {"Destroy", "Release", "Unmap", "FreeAddresses", "Unregister", "Pop", "Push"}) {

@@ -13,15 +13,15 @@
 
 namespace sluice::testing {
 
-/// A driver that the truths hold for: the fake one in every run of the tests, the real one where
+/// A driver for which the truths hold: the fake one in every run of the tests, the real one if
 /// there is a GPU.
 struct DriverUnderTest {
   std::string name;
   std::function<std::unique_ptr<CudaLab>()> make;
 };
 
-/// What the CUDA device relies on. Most of it was measured (docs/results/h200.md); the rest is
-/// CUDA's documentation.
+/// Properties of drivers that the CUDA device relies on. Most were measured (docs/results/h200.md);
+/// the others are CUDA's documentation.
 class CudaTruthTest : public ::testing::TestWithParam<DriverUnderTest> {
  protected:
   CudaTruthTest() : lab_(GetParam().make()), gpu_(std::make_unique<GpuSession>(*lab_)) {}
@@ -32,7 +32,7 @@ class CudaTruthTest : public ::testing::TestWithParam<DriverUnderTest> {
 
   /// Records the event on the stream and says whether it is ready; used behind a closed gate.
   device::CudaCode QueryAfter(device::CudaStream stream);
-  /// Asks until the event is ready, or gives an error.
+  /// Queries the event until it is ready, or gives an error.
   device::CudaCode AwaitEvent(device::CudaEvent event);
 
  private:
@@ -49,7 +49,7 @@ class LateOpener {
   LateOpener(CudaLab& lab, int gate);
   ~LateOpener() { thread_.join(); }
 
-  /// True once the gate is open, or about to be.
+  /// Whether the gate is open, or about to be.
   bool opened() const { return opened_.load(); }
 
  private:

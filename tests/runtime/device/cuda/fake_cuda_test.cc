@@ -1,4 +1,4 @@
-// What the fake driver does for tests, beside being a driver.
+// Helps of the fake driver for tests, beside its driver calls.
 
 #include "tests/support/cuda/fake_cuda.h"
 

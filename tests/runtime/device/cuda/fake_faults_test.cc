@@ -29,7 +29,7 @@ FakeCudaOptions OneFrame() {
   return options;
 }
 
-/// Calls in order until one fails, then the ones that give back what the others made.
+/// Makes calls in order until one fails. Then it gives back all that the others made.
 class CarefulRun {
  public:
   explicit CarefulRun(device::CudaApi& api) : api_(api) {}
@@ -161,8 +161,8 @@ TEST(FakeFaultsTest, WorkThatFailsIsSeenByALaterCall) {
   EXPECT_THAT(fake.Leaks(), IsEmpty());
 }
 
-// After an error no work runs, so that memory which copies used may be freed: ThreadSanitizer would
-// report a copy that is still on its way.
+// Memory that copies used may be freed after an error, since no work runs then. ThreadSanitizer
+// would report a copy in flight.
 TEST(FakeFaultsTest, HostMemoryIsTheCallersAfterASeenError) {
   FakeCuda fake(OneFrame());
   GpuSession gpu(fake);

@@ -25,7 +25,7 @@ GpuSession::GpuSession(CudaLab& lab) : lab_(lab) {
   CUDA_OK(api().SynchronizeStream(device::kCudaLegacyStream));
 }
 
-// After a sticky error the context refuses these; the case that caused it has said so.
+// The context refuses these calls after a sticky error, which its case has reported.
 GpuSession::~GpuSession() {
   for (CudaStream stream : streams_) {
     api().SynchronizeStream(stream);

@@ -269,7 +269,7 @@ TEST_F(ContentTest, FileHomeIsReadFromItsOffsetAndNeverWritten) {
   EXPECT_EQ(runtime_.Read(*tensor, kHbm0), expected);
   PushOut();
   EXPECT_EQ(runtime_.Read(*tensor), expected);
-  runtime_.Write(*tensor, Pattern(13, 10), kPage);  // from now on the page has a slot of its own
+  runtime_.Write(*tensor, Pattern(13, 10), kPage);  // the page has a slot from now on
   const auto written = Pattern(13, 10);
   std::copy(written.begin(), written.end(), expected.begin() + kPage);
   PushOut();

@@ -108,7 +108,7 @@ TEST(CustomPolicyRuntimeTest, ACustomPolicyChoosesTheFetches) {
     runtime.Start();
     const TensorId tensor = runtime.Make("t", 60 * kPage);
     runtime.Write(tensor, Pattern(1, 60 * kPage));
-    const auto read = [&] {  // or being read
+    const auto read = [&] {  // pages that have been read, or are being read
       const DirectionStats in = runtime->GetStats().links.at("dram-nvme").in;
       return in.copies + in.queue_depth;
     };
@@ -148,7 +148,7 @@ TEST(CustomPolicyRuntimeTest, ANameThatIsTakenIsRefused) {
 
 TEST(CustomPolicyDeathTest, ABrokenInvariantHandsTheEventHistoryToTheLog) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  // What the dying process leaves behind goes with this directory.
+  // The directory, and all that the dying process leaves in it, goes at the end.
   const testing::TempDirectory parent;
   const testing::ScopedEnvironment inherited("TMPDIR", parent.path());
   const auto break_it = [](bool lies) {

@@ -34,7 +34,7 @@ using testing::RuntimeFixture;
 /// A child that hangs is killed by SIGALRM, and RunInChild says so.
 constexpr unsigned kHangSeconds = 60;
 
-/// What a child found, a line for each thing that is wrong; empty: all as it should be.
+/// Findings of a child, one for each thing that is wrong; empty: all is as it should be.
 class Findings {
  public:
   void Expect(bool condition, const std::string& what) {
@@ -76,7 +76,8 @@ Handles TakeHandles(Runtime& runtime, TensorId tensor) {
   handles.granted = handles.op->AcquireAll({&other, 1});
   EXPECT_THAT(handles.granted->Wait(), IsOk());
   handles.waiting_op = runtime.BeginOp({.name = "waiter", .lane = "waiter"});
-  handles.waiting = handles.waiting_op->AcquireAll({&first, 1});  // until the lease ends
+  // This ticket waits until the lease ends.
+  handles.waiting = handles.waiting_op->AcquireAll({&first, 1});
   handles.unended = runtime.BeginOp({.name = "unended", .lane = "unended"});
   handles.stream = runtime.CreateStream().value();
   handles.reservation = runtime.Reserve(kDram0, Bytes(kPage)).value();
@@ -149,7 +150,7 @@ void EndHandles(Handles& handles) {
   handles.stream.reset();
 }
 
-/// All that a child can do to the parent's runtime, and then a destructor of it.
+/// Makes every call that a child can make on the parent's runtime, and then destroys it.
 std::string MisuseInChild(RuntimeFixture& runtime, Handles& handles, TensorId tensor) {
   alarm(kHangSeconds);
   Findings found;
@@ -164,7 +165,7 @@ enum class Engine { kUring, kThreads };
 
 class ForkTest : public ::testing::TestWithParam<Engine> {
  protected:
-  /// Why not, where the engine cannot be had.
+  /// Starts the runtime. Returns the reason why the machine lacks the engine; empty if it has it.
   std::string StartWith(Engine engine) {
     if (engine == Engine::kThreads) runtime_.options.io.io_uring = Use::kOff;
     runtime_.Start();
@@ -304,7 +305,7 @@ int ExitOfChild(const std::function<void()>& body) {
 TEST_P(ForkTest, AChildThatExitsRunsTheDestructorsOfItsGlobals) {
   SLUICE_SKIP_FORK_UNDER_SANITIZERS();
   if (const std::string why = StartWith(GetParam()); !why.empty()) GTEST_SKIP() << why;
-  // Destroyed by exit(), as a program's globals are.
+  // exit() destroys these, as it does a program's globals.
   static std::vector<std::shared_ptr<void>> globals;
   const TensorId tensor = runtime_.Make("t", 80 * kPage);
   const std::vector<std::byte> bytes = Pattern(2, 80 * kPage);

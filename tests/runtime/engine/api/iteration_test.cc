@@ -66,7 +66,8 @@ TEST_F(IterationTest, TheScheduleIsRecordedPerKey) {
   EXPECT_THAT(runtime_->RecordedSchedule("train"), HasCode(absl::StatusCode::kNotFound));
   EXPECT_THAT(runtime_->EndIteration(), HasCode(absl::StatusCode::kFailedPrecondition));
   ASSERT_THAT(runtime_->BeginIteration("train"), IsOk());
-  ASSERT_THAT(runtime_->Discard(layers_[3]), IsOk());  // before the first op: behind the last
+  // A discard before the first op belongs behind the last.
+  ASSERT_THAT(runtime_->Discard(layers_[3]), IsOk());
   RunOp(0, AccessMode::kRead);
   ASSERT_THAT(runtime_->Discard(layers_[0]), IsOk());
   {

@@ -19,8 +19,8 @@ using testing::RuntimeFixture;
 constexpr int kThreads = 3;
 constexpr int kOps = 150;
 
-/// What every tensor must hold. Each copy is guarded by the tensor's own lease: who may write the
-/// tensor may write its copy.
+/// Expected content of every tensor. The tensor's own lease guards its copy here: the holder of a
+/// write lease may write the copy, too.
 struct Shadow {
   std::vector<TensorId> tensors;
   std::vector<std::vector<std::byte>> bytes;

@@ -103,7 +103,7 @@ TEST(LifetimeTest, AStreamMayBeLetGoByItsOwnWork) {
 
 TEST(LifetimeDeathTest, AStreamsOwnWorkCannotWaitForTheStream) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  // What the dying process leaves behind goes with this directory.
+  // The directory, and all that the dying process leaves in it, goes at the end.
   const testing::TempDirectory parent;
   const testing::ScopedEnvironment inherited("TMPDIR", parent.path());
   EXPECT_DEATH(

@@ -28,7 +28,7 @@ class OpStateTest : public ::testing::Test {
   static OpState::Clock::time_point At(int second) {
     return OpState::Clock::time_point(seconds(100 + second));
   }
-  /// What is recorded when the op ends.
+  /// Recorded seconds of an op that ends at `second`.
   double EndedAt(int second) {
     op_->End(At(second));
     EXPECT_TRUE(recorder_.EndIteration());

@@ -158,7 +158,7 @@ TEST(StatsTest, ATierThatTakesNoPagesIsFencedAndOpsAreTold) {
   faults.FailWrites(absl::OkStatus());
   EXPECT_EQ(runtime.Read(first), pattern) << "nothing was lost";
   runtime.Write(second, Pattern(2, 60 * kPage));
-  EXPECT_EQ(runtime.Read(second), Pattern(2, 60 * kPage)) << "and it goes on";
+  EXPECT_EQ(runtime.Read(second), Pattern(2, 60 * kPage)) << "the Runtime goes on";
   const HealthReport healed = runtime->Health();
   EXPECT_TRUE(std::none_of(healed.reasons.begin(), healed.reasons.end(), takes_no_pages));
   EXPECT_EQ(runtime.log.Count("nvme0 takes pages again"), 1);

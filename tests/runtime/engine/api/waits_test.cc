@@ -16,7 +16,7 @@ using testing::Pattern;
 using testing::RuntimeFixture;
 using testing::StoreFaults;
 
-/// What a thread has waited for, where the test holds reads and writes back.
+/// Waits of a thread while the test holds reads and writes back.
 class WaitsTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -26,7 +26,7 @@ class WaitsTest : public ::testing::Test {
   }
   void TearDown() override { faults_.Release(); }
 
-  /// As many pages as dram has, and `more`.
+  /// Makes a tensor with `more` pages more than dram has, and writes it.
   TensorId Fill(std::uint64_t more) {
     const std::uint64_t bytes = (RuntimeFixture::kDramPages + more) * kPage;
     const TensorId tensor = runtime_.Make("t", bytes);
@@ -34,14 +34,14 @@ class WaitsTest : public ::testing::Test {
     return tensor;
   }
   Ticket Ask(TensorId tensor, std::uint64_t page, AccessMode mode) {
-    // Spans: what is there is granted at once, where a mapping would take its time.
+    // Resident pages are granted at once as spans. A mapping would take its time.
     const Access access{.tensor = tensor,
                         .range = {page * kPage, kPage},
                         .mode = mode,
                         .tier = kDram0,
                         .contiguous = false};
     Ticket ticket = op_.AcquireAll({&access, 1});
-    // The core knows it then, and has said what it waits for.
+    // The core knows the ticket by then, and has said what it waits for.
     runtime_->GetStats();
     runtime_->GetStats();
     return ticket;
@@ -53,7 +53,7 @@ class WaitsTest : public ::testing::Test {
       ASSERT_THAT(ticket.Wait(deadline), HasCode(absl::StatusCode::kDeadlineExceeded));
     }
   }
-  /// The Runtime's times are the ticket's, and more where others waited.
+  /// Checks that the Runtime's times grew by those of the ticket.
   void ExpectCounted(const Ticket& ticket, const Stats& before) {
     const Stats stats = runtime_->GetStats();
     const WaitTimes waited = ticket.waited();

@@ -91,7 +91,7 @@ TEST(LinkMeterTest, AFewPagesTellNothingAndManyMove) {
   EXPECT_DOUBLE_EQ(first, busy / LinkMeter::kPagesToTell);
   Cross(in, 1);
   EXPECT_DOUBLE_EQ(in.PageSeconds(kPageBytes), first);
-  Cross(in, 99);  // with the one that told nothing alone
+  Cross(in, 99);  // pages 2 to 100, the first of which told nothing alone
   const double later = (in.Read().busy_seconds - busy) / 100;
   EXPECT_DOUBLE_EQ(in.PageSeconds(kPageBytes), (first + later) / 2);
 }
@@ -144,7 +144,7 @@ class BackgroundPlannerTest : public ::testing::Test {
   std::unique_ptr<BackgroundPlanner> planner_;
 
  private:
-  /// What the core starts is done at once.
+  /// Sends the event, and ends at once whatever the core starts.
   void Tell(const core::Event& event) {
     std::vector<core::Action> actions;
     core_->Handle(event, &actions);
@@ -182,9 +182,9 @@ TEST_F(BackgroundPlannerTest, APlanThatWentWhileAnotherWasMadeIsMadeAgain) {
   Iterate(0);
   ASSERT_TRUE(TakePlan(0));
   Iterate(1);  // the plan of key 1 is being made
-  Iterate(2);  // displaces what was recorded of key 0, and its plan
+  Iterate(2);  // this displaces the recording of key 0, and its plan
   EXPECT_FALSE(core_->HasPlan(0));
-  Iterate(0);  // the same as before; displaces key 1
+  Iterate(0);  // key 0's old iteration displaces key 1
   ASSERT_TRUE(TakePlan(1));
   EXPECT_FALSE(core_->HasPlan(1)) << "the schedule has gone meanwhile";
   Iterate(0);

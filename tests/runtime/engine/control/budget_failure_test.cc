@@ -81,7 +81,7 @@ TEST(BudgetFailureTest, NoMoreMemoryIsTakenThanTheCgroupLeaves) {
   EXPECT_TRUE(text.ends_with("; then OK")) << text;
 }
 
-/// Grows onto small pages, twice; what the listener is told of it.
+/// Grows the budget twice, onto small pages. Returns the listener's messages about it.
 std::string GrowWithoutHugePages() {
   RuntimeFixture runtime;
   runtime.options.page_bytes = 2_MiB;

@@ -109,7 +109,7 @@ TEST(MixedCapacityTest, NvmeNeedNotHoldWhatDramHolds) {
   }
 }
 
-/// Nearly all of the sum: whatever is used last has to leave for what is used next.
+/// A tensor with nearly all pages of both tiers. The page used last has to leave for the next.
 TEST(MixedCapacityTest, AFullSumPagesInEveryTier) {
   RuntimeFixture runtime;  // 4 of 32 pages are for transit and 4 for what may go down
   runtime.options.nvme_bytes = Bytes(40 * kPage);  // 16 are for writes in flight

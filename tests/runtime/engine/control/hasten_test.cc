@@ -29,7 +29,7 @@ class HastenTest : public ::testing::Test {
     tensor_ = runtime_.Make("t", bytes_.size());
     runtime_.Write(tensor_, bytes_);
     faults_.WaitForHeld(1);
-    runtime_->GetStats();  // comes after all that the writes gave rise to
+    runtime_->GetStats();  // the answer comes after all that the writes gave rise to
     ASSERT_TRUE(faults_.hastened().empty()) << "nobody waits";
   }
 

@@ -67,7 +67,7 @@ class PlannedRuntimeTest : public ::testing::Test {
 TEST_F(PlannedRuntimeTest, IsTheDefault) { EXPECT_EQ(RuntimeOptions().policy, "planned"); }
 
 TEST_F(PlannedRuntimeTest, ARepeatingIterationIsPlannedAndFollowed) {
-  runtime_.options.prefetch_ops = 0;  // only the plan fetches ahead
+  runtime_.options.prefetch_ops = 0;  // nothing but the plan fetches ahead
   Start();
   EXPECT_EQ(PlansMade(), 0u);
   TrainStep();

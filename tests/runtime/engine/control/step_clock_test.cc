@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::seconds;
 
-/// Tells a clock what the core would: times are given in seconds.
+/// A clock under the events of a core. Times are in seconds.
 class StepClockTest : public ::testing::Test {
  protected:
   void Tell(int at, const core::Event& event, std::vector<core::Action> actions = {}) {
@@ -109,7 +109,7 @@ TEST_F(StepClockTest, AStepThatOutlastsItsIterationHasNoEndInIt) {
   EXPECT_TRUE(std::isinf(clock_.TakeIteration()->steps[0].end_s));
   AskAndGet(4, 2);
   GiveBack(5, 2);
-  GiveBack(6, 1);  // is no step of this one
+  GiveBack(6, 1);  // a lease of no step of this iteration
   Tell(7, core::EndIteration{});
   const auto times = clock_.TakeIteration();
   EXPECT_EQ(times->key, 1u);
@@ -151,7 +151,7 @@ TEST(RecordedOrderTest, LanesMayBeInterleavedInAnotherWay) {
   EXPECT_EQ(ordered->seconds, 4);
 }
 
-TEST(RecordedOrderTest, IsNoneOfAnotherIteration) {
+TEST(RecordedOrderTest, TimesOfAnotherIterationHaveNoRecordedOrder) {
   const IterationTimes times{.key = 0, .steps = {{0, 1}, {1, 2}}, .lanes = {0, 1}, .seconds = 4};
   const std::vector<core::RecordedStep> same = {{.lane = 0}, {.lane = 0}};
   const std::vector<core::RecordedStep> more = {{.lane = 0}, {.lane = 1}, {.lane = 1}};

@@ -13,8 +13,8 @@
 
 namespace sluice::testing {
 
-/// A small Runtime on the hbm of a GPU that a fake driver has: 64 KiB pages, 8 of hbm, 16 of dram,
-/// 128 of nvme. At its end nothing of the driver's is left.
+/// A small Runtime on the hbm of a fake driver's GPU, with pages of 64 KiB: 8 in hbm, 16 in dram,
+/// 128 in nvme. It checks at its end that no object of the driver is left.
 class CudaRuntimeFixture {
  public:
   static constexpr std::uint64_t kPage = 64 << 10;

@@ -150,7 +150,7 @@ TEST_F(CudaRegistrationTest, APageOfAChunkThatIsNotRegisteredWaitsForIt) {
   EXPECT_THAT(ticket.Wait(soon), HasCode(absl::StatusCode::kDeadlineExceeded));
   gpu_.fake().ReleaseRegistrations();
   EXPECT_THAT(ticket.Wait(), IsOk());
-  EXPECT_EQ(gpu_.fake().blocking_copies(), 0u) << "it waits, rather than stop a thread";
+  EXPECT_EQ(gpu_.fake().blocking_copies(), 0u) << "the copy waits, rather than stop a thread";
   ticket.Cancel();
   op.End();
   EXPECT_EQ(gpu_.Bytes(large).value(), bytes);
@@ -186,7 +186,7 @@ TEST(CudaRuntimeTest, DramGoesBackAtTheEndOfTheIterationThatLoweredItsBudget) {
   ASSERT_THAT(gpu->SetBudget(kDram0, Bytes(64 * kGpuPage)), IsOk());
   settle(7);
   EXPECT_EQ(gpu->GetStats().tiers.at("dram").budget_bytes, 64 * kGpuPage);
-  EXPECT_EQ(unregistered(), 0u) << "it would wait for running kernels, hbm as well";
+  EXPECT_EQ(unregistered(), 0u) << "an unregistration would wait for running kernels, hbm as well";
   ASSERT_THAT(gpu->EndIteration(), IsOk());
   settle(6);
   EXPECT_GT(unregistered(), 0u);
@@ -290,7 +290,7 @@ TEST(CudaRuntimeTest, ADeadGpuLosesByNameWhatItAloneHeldAndNothingElse) {
 
 TEST(CudaRuntimeDeathTest, ElementsOfAGpuAreNotForTheHost) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  // What the dying process leaves behind goes with this directory.
+  // The directory, and all that the dying process leaves in it, goes at the end.
   const testing::TempDirectory parent;
   const testing::ScopedEnvironment inherited("TMPDIR", parent.path());
   const auto touch = [] {

@@ -23,7 +23,7 @@ using ::testing::IsEmpty;
 using testing::IsOk;
 using ::testing::Pair;
 
-/// What a profiler that is part of this program has been told.
+/// Ranges that a profiler inside this program has been told of.
 class Profiler {
  public:
   static Profiler& Get() {

@@ -46,7 +46,7 @@ class PlainMemory : public MemoryTier {
   mutable std::vector<std::byte> bytes_;
 };
 
-/// Writes down what is asked of it.
+/// A store that lists its calls.
 class ListingStore : public io::PageStore {
  public:
   void Write(io::SlotIndex slot,

@@ -26,7 +26,7 @@ class NamedRange : public MappedRange {
   std::byte* base() const override { return nullptr; }
 };
 
-/// Writes down what is asked of it.
+/// A tier in memory that lists its calls.
 class ListingMemory : public MemoryTier {
  public:
   explicit ListingMemory(std::vector<std::string>& calls) : calls_(calls) {}
@@ -106,14 +106,14 @@ TEST_F(PageMapperTest, APageThatComesBackToItsFrameIsThere) {
   Displace(5, At(1, 5).page);
   Displace(6, At(2, 6).page);
   EXPECT_TRUE(mapper_.Reuse(At(1, 5)));
-  EXPECT_FALSE(mapper_.Reuse(At(1, 5)));  // once
+  EXPECT_FALSE(mapper_.Reuse(At(1, 5)));  // a page is reused once
   EXPECT_THAT(posted_, IsEmpty());
 }
 
 TEST_F(PageMapperTest, APageThatComesToAnotherFrameIsMappedOver) {
   Leave(At(1, 5));
   EXPECT_FALSE(mapper_.Reuse(At(1, 6)));
-  // It is mapped by now, or will be: nobody may unmap it any more.
+  // Page 1 is mapped to the other frame now, or will be. Nobody may unmap it any more.
   Displace(5, At(2, 5).page);
   EXPECT_THAT(posted_, IsEmpty());
   EXPECT_FALSE(mapper_.Reuse(At(1, 5)));

@@ -73,7 +73,7 @@ TEST_F(RetiredSlotTest, AReproduciblePageIsReproducedAndItsSlotRetired) {
   EXPECT_EQ(io.drives.at(0).retired, 2u);
   EXPECT_EQ(io.drives.at(0).slots, RuntimeFixture::kNvmePages + 2u) << "one in 512 to spare";
   EXPECT_TRUE(runtime_.listener.lost().empty());
-  // Whatever the two slots hold now is nobody's.
+  // The two slots hold no tensor's bytes any more.
   const TensorId after = runtime_.Make("after", kBytes);
   runtime_.Write(after, Pattern(5, kBytes));
   Destroy({0, 1});

@@ -113,7 +113,7 @@ TEST_F(SeveralDrivesTest, ADriveThatFailsIsNamedAndWhatCanBeReproducedIs) {
   EXPECT_EQ(runtime_->Health().state, HealthState::kDegraded);
   EXPECT_THAT(runtime_->Health().reasons,
               ::testing::Contains(HasSubstr("drive " + second_.path() + " takes no pages")));
-  // What is written from then on is safe on the other drive.
+  // Later writes are safe on the other drive.
   const TensorId after = runtime_.Make("after", kTensorBytes);
   runtime_.Write(after, Pattern(5, kTensorBytes));
   EXPECT_EQ(runtime_.Read(after), Pattern(5, kTensorBytes));
@@ -162,10 +162,10 @@ TEST_F(SeveralDrivesTest, PagesWithAnotherCopyAreWrittenElsewhere) {
   runtime_.Write(warm, Pattern(2, warm_bytes));
   const TensorId cold = runtime_.Make("cold", kTensorBytes);
   runtime_.Write(cold, Pattern(1, kTensorBytes));          // warm goes down
-  EXPECT_EQ(runtime_.Read(warm), Pattern(2, warm_bytes));  // and is clean in dram
+  EXPECT_EQ(runtime_.Read(warm), Pattern(2, warm_bytes));  // warm comes back, clean in dram
   EmptySecondDrive();
   for (std::uint64_t offset = 0; offset < 12 * kPage; offset += kPage) {
-    // Half of them fail, which fences the drive; the budget holds warm beside them.
+    // Half of the reads fail, which fences the drive. The budget holds warm beside them.
     (void)runtime_.Acquire({.tensor = cold, .range = {offset, kPage}, .tier = kDram0});
     if (!runtime_.listener.drives_fenced().empty()) break;
   }
@@ -176,7 +176,7 @@ TEST_F(SeveralDrivesTest, PagesWithAnotherCopyAreWrittenElsewhere) {
   EXPECT_EQ(runtime_.Read(more), Pattern(4, kTensorBytes));
 }
 
-/// Pages whose writes have ended on the drive when it fails, and nobody has heard of it yet.
+/// Pages whose writes have ended on the drive when it fails, before the core has heard of that.
 class JustWrittenTest : public SeveralDrivesTest {
  protected:
   static constexpr std::uint64_t kKeptPages = 24;
@@ -227,7 +227,7 @@ class JustWrittenTest : public SeveralDrivesTest {
     }
   }
 
-  /// Bytes of `kept` that are not there any more; the others are as they were written.
+  /// Bytes of `kept` that are lost. Checks that the others are as they were written.
   std::uint64_t CountLostOfKept() {
     const auto content = Pattern(2, kKeptPages * kPage);
     std::uint64_t lost = 0;

@@ -28,7 +28,7 @@ int MemoryFilesOfDram() {
   return count;
 }
 
-/// How many nodes, and how many pages of dram lie on them.
+/// Number of nodes, and of the pages of dram on them.
 struct Case {
   std::size_t nodes;
   std::uint64_t pages;
@@ -164,7 +164,7 @@ TEST_P(BudgetOfSeveralNodesTest, ShrinksAndGrowsAcrossNodes) {
 
 INSTANTIATE_TEST_SUITE_P(Nodes, BudgetOfSeveralNodesTest, ::testing::Values(1, 2, 3));
 
-TEST(UnevenSplitTest, OneWithTooLittleMemoryIsAnnounced) {
+TEST(UnevenSplitTest, ANodeWithTooLittleMemoryIsAnnounced) {
   RuntimeFixture runtime;
   runtime.hooks.memory_nodes = {{.index = 0}, {.index = 0, .available_bytes = 10 * kPage}};
   runtime.Start();

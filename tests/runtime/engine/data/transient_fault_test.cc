@@ -37,8 +37,8 @@ int DescriptorOf(const std::string& path) {
   return -1;
 }
 
-/// While it lives, reads of the open file fail with EIO: its descriptor is that of the process's
-/// memory, which has nothing at low addresses.
+/// Reads of the open file fail with EIO while the object lives. The file's descriptor is then that
+/// of the process's memory, which has nothing at low addresses.
 class UnreadableFile {
  public:
   explicit UnreadableFile(const std::string& path) : descriptor_(DescriptorOf(path)) {
@@ -57,7 +57,7 @@ class UnreadableFile {
   int kept_ = -1;
 };
 
-/// What the tensors of two pages here have that can be reproduced.
+/// Recipe of the tensors of two pages here that can be reproduced.
 absl::Status MakeAgain(ByteRange range, std::span<std::byte> out) {
   const auto content = Pattern(7, 2 * kPage);
   std::copy_n(content.begin() + static_cast<std::ptrdiff_t>(range.offset), out.size(), out.begin());
@@ -137,7 +137,7 @@ TEST_F(TransientFaultTest, EveryThreadRunsWhereItIsTold) {
   const auto tensor = runtime_->CreateTensor(spec);
   ASSERT_THAT(tensor, IsOk());
   {
-    const UnreadableFile unreadable(path);  // so there is one that tries again
+    const UnreadableFile unreadable(path);  // a failing read, so that there is a thread for retries
     EXPECT_FALSE(runtime_.Acquire({.tensor = *tensor, .tier = kDram0}).ok());
   }
   const auto threads = testing::CpusOfThreads();
@@ -147,7 +147,7 @@ TEST_F(TransientFaultTest, EveryThreadRunsWhereItIsTold) {
   for (const auto& [name, sets] : threads) EXPECT_EQ(sets, std::set{cpus}) << name;
 }
 
-// As of a drive that is gone: nobody has to wait for what can be made again.
+// A drive that is gone gives such errors. No op has to wait for pages that can be made again.
 TEST_F(TransientFaultTest, APageThatCannotBeReadNowIsMadeAgainWhereItCanBe) {
   TensorSpec spec = ByteTensor("derived", 2 * kPage);
   spec.reproduce = MakeAgain;

@@ -21,7 +21,7 @@ using testing::RuntimeFixture;
 
 constexpr std::uint64_t kBtrfsBytes = std::uint64_t{256} << 20;
 
-/// What the listener of a Runtime on btrfs is told, or the error of its Create.
+/// Messages to the listener of a Runtime on btrfs, or the error of its Create.
 std::string Told(const std::string& directory, Use nocow) {
   RuntimeFixture runtime;
   runtime.options.io.directory = directory;

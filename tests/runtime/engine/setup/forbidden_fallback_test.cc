@@ -29,15 +29,15 @@ std::ptrdiff_t EntriesOf(const std::string& directory) {
   return std::distance(Iterator(directory), Iterator());
 }
 
-/// What a program holds that a failed Create could leave behind.
+/// Threads and files of the program, which a failed Create could leave behind.
 struct Holdings {
   std::ptrdiff_t threads = EntriesOf("/proc/self/task");
   std::ptrdiff_t files = EntriesOf("/proc/self/fd");
   bool operator==(const Holdings&) const = default;
 };
 
-/// The error of Create, and whether it left something behind. What fails in a child shows in what
-/// it returns alone.
+/// The error of Create, and whether it left something behind. Failures in a child show in its text
+/// alone.
 std::string Refusal(const RuntimeFixture& runtime) {
   const Holdings before;
   const auto made = internal::RuntimeAccess::Create(runtime.options, runtime.hooks);
@@ -46,13 +46,13 @@ std::string Refusal(const RuntimeFixture& runtime) {
   return made.status().ToString() + (clean ? "" : " (threads or files are left)");
 }
 
-/// What Create says where huge pages are turned off.
+/// Message of Create if huge pages are turned off.
 std::string WithoutHugePages(const std::function<void(RuntimeOptions&)>& change) {
   return testing::RunInChild([&]() -> std::string {
     if (prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) != 0) return "prctl refused";
     RuntimeFixture runtime;
     runtime.options.page_bytes = 256_KiB;
-    runtime.options.hbm_bytes = 1_MiB;  // too small for any
+    runtime.options.hbm_bytes = 1_MiB;  // a size too small for any
     runtime.options.dram_bytes = 8_MiB;
     runtime.options.nvme_bytes = 16_MiB;
     change(runtime.options);
@@ -140,7 +140,8 @@ TEST(ForbiddenFallbackTest, ThreadsInsteadOfIoUring) {
   EXPECT_EQ(runtime.log.Count("io_uring is not in use (off by option); "), 1);
 }
 
-/// Not a fallback, as nothing else is used instead; but it is told.
+/// The event is no fallback, as nothing replaces the registration. The listener is told
+/// nevertheless.
 TEST(ForbiddenFallbackTest, MemoryThatTheRingDoesNotKnowInAdvance) {
   const std::string text = testing::RunInChild([]() -> std::string {
     const std::string failed = testing::LimitLockedMemory(1 << 20);
@@ -191,7 +192,7 @@ TEST(ForbiddenFallbackTest, PagesThatAreCopiedOnWriteAreToldOnce) {
   runtime.Stop();
 }
 
-/// What a Runtime says where fallocate(2) fails as on ext3, NFSv3 and FUSE.
+/// Message of a Runtime if fallocate(2) fails as on ext3, NFSv3 and FUSE.
 std::string WithoutReservations(bool required) {
   return testing::RunInChild([&]() -> std::string {
     const std::string failed =

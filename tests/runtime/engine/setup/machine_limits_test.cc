@@ -49,7 +49,7 @@ TEST(MachineLimitsTest, ProcessesOfAShareDivideLockedMemory) {
   EXPECT_EQ(engine::LockedBytesMax(limits, {.index = 1, .count = 4}, 2), kAll);
 }
 
-/// What the log of one of `processes` says of its 4 MiB of dram, under a limit of 6 MiB for all.
+/// Log of one of `processes` about its 4 MiB of dram, under a limit of 6 MiB for all.
 std::string LogOfOneOf(std::uint32_t processes) {
   return testing::RunInChild([&]() -> std::string {
     const std::string failed = testing::LimitLockedMemory(6 << 20);
@@ -179,7 +179,8 @@ std::uint32_t CopiesInFlightMax(std::uint32_t queue_depth) {
 TEST(MachineLimitsTest, TheQueueDepthBoundsTheCopiesInFlight) {
   EXPECT_EQ(CopiesInFlightMax(1), 1u);
   EXPECT_EQ(CopiesInFlightMax(8), 4u);
-  EXPECT_EQ(CopiesInFlightMax(RuntimeOptions().io.queue_depth), 16u) << "as measured";
+  EXPECT_EQ(CopiesInFlightMax(RuntimeOptions().io.queue_depth), 16u)
+      << "the default depth is that of the measurements";
   EXPECT_EQ(CopiesInFlightMax(128), 64u);
   EXPECT_EQ(CopiesInFlightMax(1024), 128u) << "an eighth of nvme";
 }

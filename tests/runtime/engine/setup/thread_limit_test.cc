@@ -1,5 +1,5 @@
-// Threads that the system refuses, at every stage of Runtime::Create and after it: a status, and
-// what was started ends.
+// Threads that the system refuses, at every stage of Runtime::Create and after it. The call gives
+// an error, and the threads that were started end.
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
 
@@ -28,7 +28,7 @@ std::ptrdiff_t Threads() {
                        std::filesystem::directory_iterator());
 }
 
-/// What Create says when threads are refused from `stage` on, and how many are left.
+/// Message of Create if threads are refused from `stage` on, and the threads left behind.
 std::string CreateWithoutThreadsFrom(Stage stage) {
   const std::ptrdiff_t before = Threads();  // a sanitizer may have one of its own
   RuntimeFixture runtime;

@@ -12,7 +12,7 @@
 
 namespace sluice::testing {
 
-/// Tries addresses without dying of it: the kernel answers EFAULT in place of a signal.
+/// Tries addresses safely: the kernel answers EFAULT in place of a signal.
 class MemoryTouch {
  public:
   MemoryTouch() { EXPECT_EQ(pipe2(ends_, O_CLOEXEC | O_NONBLOCK), 0); }

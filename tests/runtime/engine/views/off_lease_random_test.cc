@@ -1,4 +1,4 @@
-// What is shown outside a lease against a model, under budgets of a few pages.
+// Content shown outside a lease, against a model, under budgets of a few pages.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -175,7 +175,7 @@ class Model {
     Compare("after a copy");
   }
 
-  /// Only whole pages of one tensor are discarded, so all of it is here.
+  /// The discard covers one tensor whole, since only whole pages of one tensor are discarded.
   void DiscardSome() {
     Modelled& modelled = One();
     ASSERT_THAT(runtime_->Discard(modelled.tensor), IsOk());
@@ -189,7 +189,8 @@ class Model {
     Compare("after a discard");
   }
 
-  /// What the mapper was asked to do is done: a change of a budget is its job, too.
+  /// Waits for the mapper's jobs. A change of a budget is one of them, so it comes after the
+  /// others.
   void Flush() { ASSERT_THAT(runtime_->SetBudget(kDram0, Bytes(dram_pages_ * kPage)), IsOk()); }
 
   void Reserve() {
@@ -336,8 +337,8 @@ class Versions {
   std::array<std::atomic<std::uint64_t>, kReadPages> released_{};
   std::atomic<bool> done_{false};
   std::atomic<bool> failed_{false};
-  std::string failure_;           ///< the reader's until it has ended
-  std::uint64_t pages_read_ = 0;  ///< likewise
+  std::string failure_;           ///< failure, owned by the reader until it has ended
+  std::uint64_t pages_read_ = 0;  ///< pages read, owned likewise
 };
 
 void ReadSeeds(std::uint64_t first, std::uint64_t last) {

@@ -60,7 +60,7 @@ class OffLeaseTest : public ::testing::Test {
     for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = ByteAt(view.data() + i);
     return bytes;
   }
-  /// Has others take every frame of dram.
+  /// Makes other pages take every frame of dram.
   void Displace() {
     constexpr std::uint64_t kBytes = 3 * RuntimeFixture::kDramPages * kPage;
     const TensorId other = runtime_.Make("other", kBytes);
@@ -78,7 +78,7 @@ TEST_F(OffLeaseTest, WhatNobodyWroteReadsAsZeros) {
   EXPECT_EQ(ViewOf(tensor).size(), 5 * kPage + 100);
   EXPECT_EQ(Shown(tensor), std::vector<std::byte>(5 * kPage + 100));
   EXPECT_FALSE(touch_.Writable(ViewOf(tensor).data()));
-  // And after it was paged in and left again.
+  // The zeros stay after the tensor was paged in and has left again.
   EXPECT_EQ(runtime_.Read(tensor), std::vector<std::byte>(5 * kPage + 100));
   Displace();
   EXPECT_EQ(Shown(tensor), std::vector<std::byte>(5 * kPage + 100));
@@ -108,7 +108,7 @@ TEST_F(OffLeaseTest, ATensorIsNotWrittenFromWhatItShowsThere) {
   EXPECT_THAT(runtime_->Write(tensor, own.subspan(kPage, 2 * kPage), 2 * kPage),
               IsStatus(absl::StatusCode::kInvalidArgument, "write a copy of them"));
   EXPECT_EQ(runtime_.Read(tensor), Pattern(1, kPages * kPage));
-  // Of another place, and of another tensor.
+  // Bytes of another part of the tensor, or of another tensor, are allowed.
   std::vector<std::byte> expected = Pattern(1, kPages * kPage);
   std::copy_n(expected.begin(), kPages / 2 * kPage, expected.begin() + kPages / 2 * kPage);
   EXPECT_THAT(runtime_->Write(tensor, own.first(kPages / 2 * kPage), kPages / 2 * kPage), IsOk());
@@ -289,7 +289,7 @@ TEST_F(OffLeaseTest, ASlotThatIsGivenUpIsShownNoMore) {
   const auto lease = runtime_.Acquire({.tensor = tensor, .contiguous = false});
   runtime_.faults.FailReads(absl::OkStatus());
   ASSERT_THAT(lease, IsOk());
-  for (int round = 3; round < 9; ++round) {  // others take their slots
+  for (int round = 3; round < 9; ++round) {  // other pages take the lost slots
     runtime_.Write(other, Pattern(round, 40 * kPage));
     EXPECT_EQ(Shown(tensor), Pattern(1, 4 * kPage)) << "round " << round;
   }
@@ -443,7 +443,7 @@ TEST_F(OffLeaseHomeTest, AHomeThatCannotBeMappedIsAFallback) {
   ASSERT_THAT(tensor, IsOk());
   EXPECT_FALSE(touch_.Readable(ViewOf(*tensor).data()));
   EXPECT_EQ(runtime_.Read(*tensor), Pattern(7, kBytes));
-  // What was written is in a slot, and shown.
+  // A written page is in a slot, and shown.
   runtime_.Write(*tensor, Pattern(8, kPage));
   Displace();
   EXPECT_TRUE(std::ranges::equal(Pattern(8, kPage), ViewOf(*tensor).first(kPage)));

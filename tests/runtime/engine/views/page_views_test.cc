@@ -135,7 +135,7 @@ TEST_F(PageViewsTest, WhoTakesAFrameComesAfterTheViewHasLeftIt) {
   views_.Run(kMemory, 3, Note("copy into 3"));
   EXPECT_FALSE(views_.IsLeft(kMemory, 3));
   EXPECT_THAT(calls_, IsEmpty());
-  views_.Run(kMemory, 4, Note("copy into 4"));  // nobody was there
+  views_.Run(kMemory, 4, Note("copy into 4"));  // frame 4 shows no page
   EXPECT_THAT(calls_, ElementsAre("copy into 4"));
   Open();
   Flush();
@@ -158,7 +158,8 @@ TEST_F(PageViewsTest, JobsForOneFrameKeepTheirOrder) {
 TEST_F(PageViewsTest, AFrameShowsItsPageUntilAnotherTakesIt) {
   ShowFrame(0, 3);
   newest_[0].place = In(kMemory, 5);
-  views_.TakeFrame(kMemory, 3, 0, /*fills=*/false);  // the same bytes come again
+  // A frame taken for its own page gets the bytes that it shows.
+  views_.TakeFrame(kMemory, 3, 0, /*fills=*/false);
   Flush();
   EXPECT_THAT(calls_, IsEmpty());
   views_.TakeFrame(kMemory, 3, 0, /*fills=*/true);

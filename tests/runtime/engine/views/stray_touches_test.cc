@@ -34,14 +34,13 @@ class StrayTouchesTest : public ::testing::Test {
  protected:
   void SetUp() override { SLUICE_SKIP_FORK_UNDER_SANITIZERS(); }
 
-  /// Runs `body` in a child. `said_` is what the child wrote to standard error; returns how it
-  /// ended.
+  /// Runs `body` in a child. Sets `said_` to its standard error. Returns how the child ended.
   std::string Run(const std::function<std::string()>& body) {
     const std::string path = directory_.path() + "/stderr";
     const std::string end = testing::RunInChild([&]() -> std::string {
       const int fd = open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
       if (fd < 0 || dup2(fd, STDERR_FILENO) < 0) return "no standard error";
-      // What the child leaves goes with the directory.
+      // The directory, and all that the child leaves in it, goes at the end.
       setenv("TMPDIR", directory_.path().c_str(), 1);
       return body();
     });
@@ -134,7 +133,7 @@ extern "C" void SayAndExit(int) {
   _exit(3);
 }
 
-TEST_F(StrayTouchesTest, TheHandlerOfBeforeComesAfter) {
+TEST_F(StrayTouchesTest, TheEarlierHandlerRunsAfterwards) {
   EXPECT_THAT(Run([] {
                 signal(SIGSEGV, &SayAndExit);
                 return Touch(OffLease::kReadable, true);
@@ -144,7 +143,7 @@ TEST_F(StrayTouchesTest, TheHandlerOfBeforeComesAfter) {
   EXPECT_THAT(said_, ::testing::EndsWith("earlier handler\n"));
 }
 
-TEST_F(StrayTouchesTest, OtherFaultsGoToTheHandlerOfBefore) {
+TEST_F(StrayTouchesTest, OtherFaultsGoToTheEarlierHandler) {
   EXPECT_THAT(Run([]() -> std::string {
                 signal(SIGSEGV, &SayAndExit);
                 if (!NameStrayTouches().ok() || !NameStrayTouches().ok()) return "not installed";

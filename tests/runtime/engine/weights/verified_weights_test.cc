@@ -41,7 +41,7 @@ class VerifiedWeightsTest : public ::testing::Test {
     runtime_.options.nvme_bytes = Bytes(0);
   }
 
-  /// Writes what `sluice weights sum` would.
+  /// Writes the file of `sluice weights sum`.
   void Sum() {
     std::ifstream file(path_, std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(file), {}};

@@ -23,7 +23,7 @@ Gradient Decayed(const ExactScalars& s, double g, double p) {
   return {g + s.decay * p, Largest({g, s.decay * p})};
 }
 
-/// states[k] = a + b, where b was made of terms as large as `part`.
+/// Sets states[k] = a + b. The terms that b was made of are as large as `part`.
 void Add(double a, double b, double part, int k, ExactElement* e) {
   e->states[k] = a + b;
   e->state_terms[k] = Largest({a, b, part, a + b});
@@ -34,8 +34,8 @@ void Move(double move, std::initializer_list<double> terms, ExactElement* e) {
   e->step_term = Largest({move, Largest(terms)});
 }
 
-/// How much a square exceeds what is left of it where its terms cancelled: a root of it is as much
-/// less certain.
+/// Factor by which cancelled terms exceed the remaining square. A root of it is uncertain in the
+/// same degree.
 double Cancelled(const ExactElement& e, int k) {
   return e.states[k] > 0 ? e.state_terms[k] / e.states[k] : 1;
 }

@@ -112,7 +112,7 @@ TEST(GradientScanTest, SquaresThatVanishInFp32AreSummedInDouble) {
   }
 }
 
-/// Each below what fp32 holds of a square, and together more than the one that is not.
+/// Squares that fp32 cannot hold add up to as much as the one that it can, nearly.
 TEST(GradientScanTest, SquaresThatVanishBesideOneThatDoesNotCount) {
   TensorRun run({}, 4096);
   for (std::size_t i = 0; i < 4096; ++i) run.SetGradient(i, 0x1p-76f);
@@ -136,7 +136,7 @@ TEST(GradientScanTest, SumsWithinFp32KeepTheirBits) {
   EXPECT_EQ(Scan(GradientType::kFp32, TensorRun({}, 5000)), 0);
 }
 
-/// So a gradient that is huge changes the sum of its own block only.
+/// A huge gradient changes the sum of its own block only.
 TEST(GradientScanTest, OnlyTheBlockThatOverflowsIsSummedInDouble) {
   TensorRun run = Gradients(2 * kSumOfSquaresBlock, 1e18f);
   run.SetGradient(kSumOfSquaresBlock + 5, 2e19f);

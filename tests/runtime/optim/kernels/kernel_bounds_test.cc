@@ -45,7 +45,7 @@ class BeforeTheEnd {
 TEST(KernelBoundsTest, NothingPastTheEndOfARunIsRead) {
   std::mt19937_64 random(71);
   for (const KernelSpec& spec : AllSpecs()) {
-    if (spec.state == StateType::k8Bit) continue;  // its scales are another run
+    if (spec.state == StateType::k8Bit) continue;  // the scales of 8-bit states are another run
     const std::size_t count = 1 + random() % 200;
     SCOPED_TRACE(NameOf(spec) + " " + std::to_string(count));
     const TensorRun start = TensorRun::Random(spec, count, random());

@@ -17,14 +17,14 @@
 namespace sluice::optim {
 namespace {
 
-/// Which numbers an update begins with.
+/// Numbers that an update begins with.
 enum class Start {
   kUsual,    ///< parameters of about 1, gradients of about 0.1
   kSpread,   ///< eight orders of magnitude, states that go with their gradients
-  kExtreme,  ///< twenty-four orders, nothing goes with anything
+  kExtreme,  ///< twenty-four orders of magnitude, without any relation
   kZero,     ///< parameters are zero, and gradients of one sign
   kSmall,    ///< parameters are about as large as a step
-  kEps,      ///< and roots of squares about as large as eps
+  kEps,      ///< parameters as kSmall, roots of squares about as large as eps
 };
 constexpr Start kStarts[] = {
     Start::kUsual, Start::kSpread, Start::kExtreme, Start::kZero, Start::kSmall, Start::kEps};
@@ -65,7 +65,7 @@ class Numbers {
     if (start_ == Start::kUsual) return normal_(random_);
     return start_ == Start::kExtreme ? Within(-12, 12) : Within(-6, 2);
   }
-  /// About 10^`low` to 10^`high`.
+  /// A random number of about 10^`low` to 10^`high`.
   float Within(double low, double high) {
     const double exponent = std::uniform_real_distribution<double>(low, high)(random_);
     return normal_(random_) * static_cast<float>(std::pow(10, exponent));
@@ -98,7 +98,7 @@ class KernelFormulaTest : public ::testing::TestWithParam<std::tuple<OptimizerKi
   Start start() const { return std::get<1>(GetParam()); }
 };
 
-/// A NaN where either is one: no limit is above it.
+/// The larger number, or a NaN if either is one: no limit is above a NaN.
 double Larger(double a, double b) { return std::isnan(a) || a > b ? a : b; }
 
 /// Errors of one step in units in the last place of the largest term.
@@ -107,7 +107,7 @@ class StepErrors {
   StepErrors(OptimizerKind kind, const KernelScalars& scalars)
       : kind_(kind), scalars_(ExactScalars::Of(scalars)) {}
 
-  /// The largest of element `i`, which was updated from `before` to `after`.
+  /// Largest error of element `i`, which was updated from `before` to `after`.
   double Of(const TensorRun& before, const TensorRun& after, std::size_t i) const {
     ExactElement e{.p = before.parameter(i)};
     for (int k = 0; k < StateCount(kind_); ++k) e.states[k] = before.state(k, i);
@@ -124,7 +124,7 @@ class StepErrors {
     const double ulp = UlpOf(std::max(std::abs(before), e.step_term));
     const double error = std::abs(after - e.p) / ulp;
     if (kind_ != OptimizerKind::kLion || e.sign_margin > 0x1p-22) return error;
-    // So near zero either sign is right, and so is none.
+    // Either sign is right so near zero, and so is none.
     double least = error;
     for (const double signs : {-2, -1, 1, 2}) {
       least = std::min(least, std::abs(after - e.p - signs * scalars_.rate) / ulp);
@@ -136,7 +136,7 @@ class StepErrors {
   ExactScalars scalars_;
 };
 
-/// A gradient with which what Lion takes the sign of is nearly nothing.
+/// Sets gradients for which the number whose sign Lion takes is nearly zero.
 void MakeLionUncertain(float beta1, TensorRun* run) {
   for (std::size_t i = 0; i < run->count(); i += 8) {
     run->SetGradient(i, -run->state(0, i) * beta1 / (1.0f - beta1));
@@ -176,7 +176,7 @@ class ExactRun {
     const ExactScalars scalars = ExactScalars::OfStep(kind_, rates, t);
     for (std::size_t i = 0; i < elements_.size(); ++i) {
       ExactUpdate(kind_, scalars, gradients[i], &elements_[i]);
-      // Of a sum over steps of which each was rounded, and whose scalars were.
+      // Rounded scalars and a rounded sum of steps leave the sign open below this margin.
       if (elements_[i].sign_margin < 1e-5) ++undecided_[i];
     }
   }
@@ -200,7 +200,8 @@ class ExactRun {
   std::vector<int> undecided_;
 };
 
-/// Of a run of a hundred steps. 0.9999 is the farthest from its fp32 number, seen from 1.
+/// Rates of a run of a hundred steps. Among the values of beta2, 0.9999 is the farthest from its
+/// fp32 number, seen from 1.
 GroupRates RatesOf(OptimizerKind kind, std::uint64_t seed) {
   constexpr double kBeta2[] = {0.999, 0.95, 0.9999};
   return {.learning_rate = 1e-3,
@@ -208,7 +209,7 @@ GroupRates RatesOf(OptimizerKind kind, std::uint64_t seed) {
           .weight_decay = seed == 1 ? 0 : 0.1};
 }
 
-/// Against the textbook's formula, whose scalars are doubles too.
+/// The reference is the textbook's formula, whose scalars are doubles, too.
 TEST_P(KernelFormulaTest, AHundredStepsStayWithin1e5thOfTheLargestParameter) {
   constexpr std::size_t kCount = 1003;
   const KernelSpec spec{.optimizer = kind()};

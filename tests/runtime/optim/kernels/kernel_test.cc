@@ -52,7 +52,7 @@ TEST(BytesPerElementTest, CountsWhatAnUpdateMoves) {
   EXPECT_EQ(BytesPerElement(smallest).Moved(), 4 + 2 + 4 * (1 + 4.0 / 256));
 }
 
-/// What an update writes is as large as BytesPerElement says.
+/// BytesPerElement gives the sizes of the tensors that an update reads and writes.
 TEST(BytesPerElementTest, AgreesWithTheTensors) {
   for (const KernelSpec& spec : AllSpecs()) {
     constexpr std::size_t kCount = 4 * kStateBlock;

@@ -16,8 +16,9 @@ namespace {
 constexpr std::size_t kElements = 2;
 constexpr RoundingKey kVectorsKey{.seed = 0x0123456789abcdef, .tensor = 42, .step = 1000};
 
-/// Where runs may begin anywhere the first has the upper half of a random word, and the second the
-/// lower half of the next.
+/// Index of the first element. Runs of 8-bit states begin with a block. Other runs begin anywhere:
+/// here the first element has the upper half of a random word, the second the lower half of the
+/// next word.
 std::uint64_t FirstOf(const KernelSpec& spec) {
   return (std::uint64_t{5} << 32) + (spec.state == StateType::k8Bit ? 256 : 271);
 }

@@ -55,10 +55,10 @@ TEST(ParameterCopyTest, IsToNearestOnEveryTargetWhateverTheThreadRoundsTo) {
   }
 }
 
-/// Bits of fp32 and what they become, of which the reference knows nothing.
+/// Bits of fp32 and of their copies, independent of the reference.
 TEST(ParameterCopyTest, EndsAndTiesAreWhereTheyShouldBe) {
   const auto copy_of = [](CopyType type, std::uint32_t bits) {
-    // In a whole vector, and alone.
+    // The copy of 17 equal numbers is made in whole vectors, and the last number alone.
     const std::vector<std::uint16_t> copy =
         CopyOf(type, std::vector(17, std::bit_cast<float>(bits)));
     EXPECT_EQ(copy.front(), copy.back());

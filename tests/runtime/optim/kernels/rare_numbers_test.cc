@@ -90,7 +90,7 @@ void ExpectLikeReference(const KernelSpec& spec, const TensorRun& start, std::si
   ExpectLikeReference(spec, UsualScalars(spec.optimizer), start, begin);
 }
 
-/// Usual scalars but for one or more that are not.
+/// Usual scalars, of which one or more are replaced by rare ones.
 KernelScalars RareScalars(OptimizerKind kind, std::mt19937_64& random) {
   constexpr float kBetas[] = {0, 1, 0.5f, 2, NAN};
   constexpr double kRates[] = {0, 100, 1e39, 1e300, INFINITY, NAN, -1};
@@ -113,7 +113,7 @@ KernelScalars RareScalars(OptimizerKind kind, std::mt19937_64& random) {
   return scalars;
 }
 
-TEST(RareNumbersTest, UnderRareScalarsToo) {
+TEST(RareNumbersTest, EveryElementIsThatOfTheReferenceUnderRareScalars) {
   for (std::uint64_t seed = 21; seed <= 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
@@ -127,7 +127,7 @@ TEST(RareNumbersTest, UnderRareScalarsToo) {
   }
 }
 
-TEST(RareNumbersTest, WhereverTheyAreEveryElementIsThatOfTheReference) {
+TEST(RareNumbersTest, EveryElementIsThatOfTheReferenceWhereverRareNumbersAre) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
@@ -142,7 +142,7 @@ TEST(RareNumbersTest, WhereverTheyAreEveryElementIsThatOfTheReference) {
 }
 
 /// One bad gradient in each place of the first groups, and one bad state beside it.
-TEST(RareNumbersTest, OneInEachPlace) {
+TEST(RareNumbersTest, EveryElementIsThatOfTheReferenceWithOneBadNumber) {
   constexpr std::size_t kCount = 103;
   for (const OptimizerKind kind : {OptimizerKind::kAdamW, OptimizerKind::kLion}) {
     const KernelSpec spec{.optimizer = kind, .copy = CopyType::kBf16};

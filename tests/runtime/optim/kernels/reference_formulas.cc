@@ -6,7 +6,7 @@
 namespace sluice::optim {
 namespace {
 
-/// What formulas make of the scalars.
+/// Scalars that the formulas derive.
 struct Scalars {
   explicit Scalars(const KernelScalars& s)
       : b1(s.beta1),

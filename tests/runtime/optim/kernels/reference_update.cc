@@ -185,7 +185,7 @@ std::uint16_t NearestFp16(float value) {
   // The distance of neighbours: 2^-24 below 2^-14, else 2^-10 of the power of two below.
   const int exponent = std::max(magnitude > 0 ? std::ilogb(magnitude) : -14, -14);
   const double units = std::nearbyint(std::ldexp(double{magnitude}, 10 - exponent));
-  // Its implicit bit adds 1 to the exponent.
+  // The implicit bit of `units` adds 1 to the exponent.
   return static_cast<std::uint16_t>(sign | ((exponent + 14) * 1024 + static_cast<int>(units)));
 }
 

@@ -24,7 +24,7 @@ void SetBits(std::uint32_t bits, std::vector<std::uint8_t>& bytes, std::size_t i
   std::memcpy(bytes.data() + 4 * i, &bits, 4);
 }
 
-/// What the kernels of all targets leave must be a NaN where the reference's is, and else the same.
+/// Checks the kernels of all targets: a NaN where the reference has one, and else the same bits.
 void ExpectLikeReference(const KernelSpec& spec,
                          const KernelScalars& scalars,
                          const TensorRun& start) {
@@ -81,7 +81,7 @@ TEST(SpecialValuesTest, AGradientThatOverflowsWhenScaledIsReported) {
   EXPECT_FALSE((*FindKernel(spec))(run.Args({.grad_scale = 10}, kSpecialKey, 0, kSpecialCount)));
 }
 
-/// As those are which are clipped to 1 from 3e38, or from 1e-45 unscaled.
+/// Factors like these come from clipping to 1 from a norm of 3e38, or from unscaled norms of 1e-45.
 TEST(SpecialValuesTest, AFactorBeyondFp32IsRoundedOnceOnEveryTarget) {
   struct Case {
     double factor, gradient;
@@ -135,7 +135,7 @@ TEST(SpecialValuesTest, NanStaysNanWhenItIsRounded) {
   }
 }
 
-/// The same of gradients in fp16, whose NaNs have bits in the lower half of an fp32.
+/// NaNs of fp16 gradients have bits in the lower half of an fp32, and must stay NaNs, too.
 TEST(SpecialValuesTest, NanOfFp16StaysNanWhenItIsRounded) {
   const KernelSpec spec{.optimizer = OptimizerKind::kSgd,
                         .parameter = ParameterType::kBf16,
@@ -152,7 +152,7 @@ TEST(SpecialValuesTest, NanOfFp16StaysNanWhenItIsRounded) {
   }
 }
 
-/// And of a rate.
+/// A rate that is a NaN must make NaNs, too.
 TEST(SpecialValuesTest, NanOfAScalarStaysNanWhenItIsRounded) {
   const KernelSpec spec{.optimizer = OptimizerKind::kSgd,
                         .parameter = ParameterType::kBf16,
@@ -199,7 +199,7 @@ struct OneElement {
       for (int k = 0; k < StateCount(kind); ++k) run.SetState(k, i, states[k]);
     }
     KernelFor({.optimizer = kind}, target)(run.Args(scalars, kSpecialKey, 0, kSpecialCount));
-    // The first is of a whole vector, the last of what is left.
+    // The first element is in a whole vector, the last one in the remainder.
     EXPECT_EQ(std::bit_cast<std::uint32_t>(run.parameter(0)),
               std::bit_cast<std::uint32_t>(run.parameter(kSpecialCount - 1)));
     OneElement after{.p = run.parameter(0), .g = g};

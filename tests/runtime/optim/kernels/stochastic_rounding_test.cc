@@ -51,7 +51,8 @@ TEST(StochasticRoundingTest, NumbersOfBf16Stay) {
   }
 }
 
-/// Of a weight that 1000 updates move by a hundredth of bf16's distance: to nearest it would stay.
+/// A weight that 1000 updates move by a hundredth of bf16's distance each. Rounded to nearest, it
+/// would stay.
 TEST(StochasticRoundingTest, SmallStepsAddUp) {
   const KernelSpec spec{.optimizer = OptimizerKind::kSgd, .parameter = ParameterType::kBf16};
   constexpr std::size_t kWeights = 4096;
@@ -82,7 +83,7 @@ TEST(StochasticRoundingTest, TheSameKeyGivesTheSameBitsAndAnyOtherDoesNot) {
   }
 }
 
-/// Of bits that are independent, half agree.
+/// Share of equal bits: a half if the bits are independent.
 double Agreement(std::uint32_t bit,
                  const RoundingKey& a,
                  const RoundingKey& b,
@@ -117,7 +118,7 @@ TEST(StochasticRoundingTest, NeighboursStepsTensorsAndNumbersAreIndependent) {
   }
 }
 
-/// Both bytes for every number: each value is about as frequent.
+/// Every value of both bytes is about as frequent, for every number.
 TEST(StochasticRoundingTest, BytesAreUniform) {
   for (int before = 0; before < 3; ++before) {
     for (int shift = 0; shift < 16; shift += 8) {
@@ -136,11 +137,11 @@ TEST(StochasticRoundingTest, BytesAreUniform) {
   }
 }
 
-/// With this key what the words are drawn from is not even.
+/// Key for which the first of the two hashes alone gives uneven words.
 constexpr RoundingKey kUnevenStart{.seed = 5, .tensor = 1, .step = 1};
 
-/// How far pairs of elements `lag` apart, of which the first has its bits in the given half of its
-/// word, are from being spread evenly over 16 times 16 cells.
+/// Chi-square of pairs of elements `lag` apart, over 16 times 16 cells. The first element of a pair
+/// has its bits in the given half of its word.
 double ChiSquareOfPairs(int before, std::uint64_t lag, std::uint64_t half) {
   constexpr std::uint64_t kPairs = 1 << 18;
   constexpr double kExpected = kPairs / 256.0;
@@ -157,7 +158,7 @@ double ChiSquareOfPairs(int before, std::uint64_t lag, std::uint64_t half) {
   return chi_square / kExpected;
 }
 
-/// Also where a hash of the elements' numbers would show: at powers of two.
+/// Lags that are powers of two show a poor hash of the elements' numbers.
 TEST(StochasticRoundingTest, PairsOfElementsAreUniform) {
   for (int before = 0; before < 3; ++before) {
     for (const std::uint64_t lag : {1, 2, 16, 32, 2048, 131072}) {

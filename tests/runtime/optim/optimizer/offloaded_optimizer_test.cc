@@ -1,5 +1,5 @@
-// The optimizer gives the bits of one kernel call per tensor in plain memory, whatever is paged,
-// shared, bound or split how; and says what is wrong with what it is told.
+// The optimizer gives the bits of one kernel call per tensor in plain memory. It does so however
+// tensors are paged, shared, bound or split. Errors name the wrong argument.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -381,7 +381,7 @@ TEST_F(OffloadedOptimizerTest, RatesMayChangeBetweenSteps) {
 
 TEST_F(OffloadedOptimizerTest, DestructionInTheMiddleOfAStepEndsIt) {
   runtime_.Start();
-  // Sometimes before the thread has heard of the step.
+  // Some rounds may end before the thread has heard of the step.
   for (int round = 0; round < 50; ++round) {
     StepHandle step;
     {

@@ -75,7 +75,7 @@ TEST_F(OptimizerAheadTest, PagesThatTheStepUsesFirstAreThere) {
   EXPECT_EQ(model_->Paged(), model_->Reference());
 }
 
-TEST_F(OptimizerAheadTest, OthersThanTheGroupsStayWhereTheyAre) {
+TEST_F(OptimizerAheadTest, WithoutGroupsOrRoomForAPartNothingIsFetched) {
   ASSERT_THAT(model_->Step(), IsOk());
   TakeDram();
   const std::uint64_t issued = runtime_->GetStats().prefetch.issued;
@@ -85,7 +85,7 @@ TEST_F(OptimizerAheadTest, OthersThanTheGroupsStayWhereTheyAre) {
   EXPECT_EQ(runtime_->GetStats().prefetch.issued, issued);
 }
 
-TEST_F(OptimizerAheadTest, ItIsNotForAStepThatIsUnderWay) {
+TEST_F(OptimizerAheadTest, PrefetchIsRefusedDuringAStep) {
   EXPECT_THAT(optimizer().Prefetch(std::vector<GroupId>{{7}}, Bytes(1)),
               HasCode(absl::StatusCode::kInvalidArgument));
   ASSERT_THAT(optimizer().GradientReady(groups_[0]), IsOk());

@@ -19,7 +19,8 @@ using sluice::testing::IsStatus;
 using sluice::testing::RuntimeFixture;
 using sluice::testing::TempDirectory;
 
-// 32 pages of 1024 fp32 elements are in dram: that of 20000 has 20 of each tensor, 10 of its copy.
+// dram has 32 pages of 1024 fp32 elements. A parameter of 20000 has 20 pages for each tensor, and
+// 10 for its copy.
 const std::vector<std::vector<std::size_t>> kCopied = {{1, 255, 5000}, {20000}, {300, 1025}};
 
 class OptimizerCopiesTest : public ::testing::Test {
@@ -57,7 +58,7 @@ TEST_F(OptimizerCopiesTest, OnlyTheCopiesOfTheGroupAreRefreshed) {
   EXPECT_NE(after.back(), spoilt.back());
 }
 
-TEST_F(OptimizerCopiesTest, AfterLoadTheyAreThoseOfTheLoadedParameters) {
+TEST_F(OptimizerCopiesTest, AfterALoadCopiesAreThoseOfTheLoadedParameters) {
   for (const CopyType type : {CopyType::kBf16, CopyType::kFp16}) {
     for (const Storage place : {Storage::kMemory, Storage::kTensor}) {
       runtime_.Start();
@@ -77,7 +78,7 @@ TEST_F(OptimizerCopiesTest, AfterLoadTheyAreThoseOfTheLoadedParameters) {
 }
 
 /// A parameter and its copy that share a segment, so that pages cut each of them elsewhere.
-TEST_F(OptimizerCopiesTest, PagesMayCutThemAnywhere) {
+TEST_F(OptimizerCopiesTest, PagesMayCutCopiesAnywhere) {
   runtime_.Start();
   constexpr std::int64_t kCount = 7001;
   const std::vector<TensorSpec> specs = {
@@ -96,7 +97,8 @@ TEST_F(OptimizerCopiesTest, PagesMayCutThemAnywhere) {
     const auto some = std::span(values).subspan(at, std::min<std::size_t>(100, kCount - at));
     runtime_.Write(tensors[1], std::as_bytes(some), at * sizeof(float));
   }
-  // From the end, so that what follows in the tensor does not follow in memory.
+  // The pages are written from the end, so that neighbours in the tensor are no neighbours in
+  // memory.
   const std::vector<std::byte> some_bytes(100, std::byte{1});
   for (std::size_t at = 2 * kCount - 100; at > 4096; at -= 100) {
     runtime_.Write(tensors[3], some_bytes, at);
@@ -111,7 +113,7 @@ TEST_F(OptimizerCopiesTest, PagesMayCutThemAnywhere) {
   EXPECT_EQ(runtime_.Read(tensors[2]), std::vector<std::byte>(114));
 }
 
-TEST_F(OptimizerCopiesTest, TheyAreNotRefreshedUnderAStep) {
+TEST_F(OptimizerCopiesTest, CopiesAreNotRefreshedDuringAStep) {
   runtime_.Start();
   PagedModel model(runtime_, {.spec = {.copy = CopyType::kBf16}, .groups = {{5000}, {300}}});
   OffloadedOptimizer& optimizer = model.optimizer();

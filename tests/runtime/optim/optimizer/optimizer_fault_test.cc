@@ -1,5 +1,5 @@
-// A part that cannot be had stays as it was; the next step does what is missing, and the result is
-// that of a step without faults.
+// A part whose pages fail stays as it was. The next step updates the missing parts, and the result
+// is that of a step without faults.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -60,7 +60,7 @@ TEST_F(OptimizerFaultTest, AStepThatFailsInPartIsCompletedByTheNext) {
     EXPECT_EQ(model.optimizer().step(), 1);
     faults_.FailReads(absl::OkStatus());
 
-    // What was in dram has been updated, what was not is missing.
+    // Parts in dram have been updated, the others are missing.
     std::uint64_t behind = 0;
     for (std::size_t i = 0; i < model.parameters(); ++i) {
       if (model.optimizer().State(model.parameter(i))->step < 2) ++behind;
@@ -78,7 +78,7 @@ TEST_F(OptimizerFaultTest, AStepThatFailsInPartIsCompletedByTheNext) {
   }
 }
 
-/// As where an update runs beside the backward of what has no gradients yet.
+/// An update beside the backward fails this way, before other groups have gradients.
 TEST_F(OptimizerFaultTest, AGroupThatFailsBeforeTheOthersBeginIsCompletedByTheNextStep) {
   PagedModel model(runtime_, {.groups = {{20000}, {9000, 100}}, .optimizer = {.depth = 2}});
   for (std::int64_t step = 1; step <= 4; ++step) {
@@ -104,7 +104,7 @@ TEST_F(OptimizerFaultTest, AGroupThatFailsBeforeTheOthersBeginIsCompletedByTheNe
   }
 }
 
-/// The full tier refuses what would make room: pages stay where they are, whole.
+/// The full tier refuses the writes that would make room. Pages stay where they are, whole.
 TEST_F(OptimizerFaultTest, AGroupThatFindsNoRoomIsCompletedByTheNextStep) {
   PagedModel model(runtime_, {.groups = {{20000}, {9000, 100}}, .optimizer = {.depth = 2}});
   ASSERT_THAT(model.Step(), IsOk());
@@ -122,7 +122,8 @@ TEST_F(OptimizerFaultTest, AGroupThatFindsNoRoomIsCompletedByTheNextStep) {
   EXPECT_EQ(model.Paged(), model.Reference());
 }
 
-/// Some parts have the step already: as skipped it would be theirs and not the others'.
+/// Some parts have the step already. If the step were skipped, it would be theirs and not the
+/// others'.
 void ExpectNoSkipOfAHalfDoneStep(RuntimeFixture& runtime, StoreFaults& faults, bool given) {
   PagedModel model(
       runtime,
@@ -166,7 +167,7 @@ TEST_F(OptimizerFaultTest, AHalfDoneStepIsNotSkippedForTheNormThatIsGiven) {
   ExpectNoSkipOfAHalfDoneStep(runtime_, faults_, true);
 }
 
-TEST_F(OptimizerFaultTest, NothingElseMayHappenBetween) {
+TEST_F(OptimizerFaultTest, NothingElseMayHappenBeforeAFailedStepIsRepeated) {
   PagedModel model(runtime_, {.groups = {{30000}}});
   ASSERT_THAT(model.Step(), IsOk());
   faults_.FailReads(absl::UnavailableError("EAGAIN"));
@@ -179,7 +180,7 @@ TEST_F(OptimizerFaultTest, NothingElseMayHappenBetween) {
 }
 
 /// Copies beside their parameters are whole pages, too.
-TEST_F(OptimizerFaultTest, ALoadNeedsNothingThatIsBelow) {
+TEST_F(OptimizerFaultTest, ALoadReadsNoPageFromNvme) {
   const TempDirectory directory;
   PagedModel model(
       runtime_,

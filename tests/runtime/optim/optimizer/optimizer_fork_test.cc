@@ -51,7 +51,8 @@ class OptimizerForkTest : public ::testing::Test {
     return optimizer_->Step().value();
   }
 
-  /// What a child finds wrong, for each call of `optimizer_` and `handle`; then it destroys both.
+  /// Calls of `optimizer_` and `handle` that a child finds wrong. The child destroys both at the
+  /// end.
   std::string MisuseInChild(std::optional<StepHandle>& handle) {
     alarm(kHangSeconds);
     std::string wrong;

@@ -32,13 +32,13 @@ void FillTheDiskAmid(BatchedModel& model,
   model.faults.Release();
 }
 
-/// There is space again, and what was refused for want of it has been told.
+/// Ends the lack of space, and waits until all refused writes have been reported.
 void GiveSpaceBack(BatchedModel& model, std::optional<FileSizeLimit>* limit) {
   limit->reset();
   model.faults.WaitForNoneInFlight();
 }
 
-/// The step whose updates have been refused space is repeated, again without and then with space.
+/// Repeats the step whose updates were refused space, first without space, then with it.
 void RepeatUntilThereIsSpace(BatchedModel& model, std::optional<FileSizeLimit>* limit) {
   const auto before = model->Reference();
   EXPECT_THAT(model.optimizer().Step()->Wait(), IsStatus(kFull, "EFBIG"));

@@ -19,15 +19,15 @@ using sluice::testing::TempDirectory;
 
 enum class Phase { kStep, kSave };
 
-/// When the process is killed: so many transfers of pages after it has begun to update for the
-/// second time, or to save. Either it stands still then, in the middle, or it goes on meanwhile.
+/// Moment of the kill: `transfers` page transfers after the second update, or the second save, has
+/// begun. The process then stands still in the middle, or goes on meanwhile.
 struct Moment {
   Phase phase;
   int transfers;
   bool stands_still;
 };
 
-/// Counts transfers, by and by, and calls `begun` at the moment.
+/// Lets transfers pass one by one, and calls `begun` at the moment.
 void AwaitMoment(testing::StoreFaults& faults,
                  const Moment& moment,
                  const std::function<void()>& begun) {
@@ -61,7 +61,7 @@ void TrainAndSaveForEver(const std::string& directory,
   }
 }
 
-/// Loads what is there, trains on, and has the bytes of a run that nothing has stopped.
+/// Loads the save, trains on, and expects the bytes of an uninterrupted run.
 void ExpectToGoOn(const std::string& directory, const KernelSpec& spec, const Moment& moment) {
   BatchedModel model({}, spec);
   ASSERT_THAT(model.optimizer().Load(directory), IsOk());
@@ -83,7 +83,7 @@ class OptimizerKillTest : public ::testing::TestWithParam<StateType> {};
 
 TEST_P(OptimizerKillTest, OneSaveIsThereWholeWheneverItComes) {
   SLUICE_SKIP_FORK_UNDER_SANITIZERS();
-  // What the killed children leave behind goes with this directory.
+  // The directory, and all that killed children leave in it, goes at the end.
   const TempDirectory parent;
   const testing::ScopedEnvironment inherited("TMPDIR", parent.path());
   const KernelSpec spec{.state = GetParam()};

@@ -109,7 +109,7 @@ TEST_F(OptimizerLateGroupTest, EveryOptimizerAndTypeGivesTheBitsOfItsOwnSteps) {
   const std::vector<KernelSpec> specs = AllSpecs();
   for (std::size_t i = 0; i < specs.size(); i += kCaseStride) {
     const KernelSpec& spec = specs[i];
-    // Gradients and copies have no part in what a step is.
+    // Types of gradients and copies do not change the counts of steps.
     if (spec.gradient != GradientType::kFp32 || spec.copy != CopyType::kNone) continue;
     SCOPED_TRACE(NameOf(spec));
     PagedModel model(runtime_, {.spec = spec, .groups = {{3000}}, .optimizer = {.seed = 5}});
@@ -127,7 +127,7 @@ TEST_F(OptimizerLateGroupTest, EveryOptimizerAndTypeGivesTheBitsOfItsOwnSteps) {
   }
 }
 
-/// Which the first one alone determines.
+/// The first group alone determines its bits.
 TEST_F(OptimizerLateGroupTest, GroupsThatBeganTogetherKeepTheirBits) {
   PagedModel::Options options{.spec = {.state = StateType::kBf16}, .groups = {{5000}}};
   PagedModel with(runtime_, options), without(runtime_, options);
@@ -174,7 +174,7 @@ TEST_F(OptimizerLateGroupTest, AStepThatFailedInPartIsRepeatedWithTheSameSteps) 
   }
 }
 
-TEST_F(OptimizerLateGroupTest, ASkippedStepIsNobodys) {
+TEST_F(OptimizerLateGroupTest, ASkippedStepCountsForNoParameter) {
   PagedModel model(runtime_, {.groups = {{500}}, .optimizer = {.skip_not_finite = true}});
   Train(model, 2);
   model.AddLateGroup({500});
@@ -200,7 +200,8 @@ TEST_F(OptimizerLateGroupTest, ASaveKeepsTheStepsOfEachParameter) {
   Train(model, 2);
   ASSERT_THAT(model.optimizer().Save(directory()), IsOk());
   ASSERT_THAT(model.Step(), IsOk());
-  // Into one that lives, and into a new one, whose groups all begin at once.
+  // The save is loaded into the living optimizer, and into a new one, whose groups all begin at
+  // once.
   for (const bool anew : {false, true}) {
     if (anew) model.Recreate();
     ASSERT_THAT(model.optimizer().Load(directory()), IsOk());
@@ -214,7 +215,7 @@ TEST_F(OptimizerLateGroupTest, ASaveKeepsTheStepsOfEachParameter) {
   Train(model, 2);
 }
 
-/// As from before parameters had steps.
+/// Saves without "steps" are from before parameters counted their own.
 TEST_F(OptimizerLateGroupTest, TheStepOfAnOldSaveIsEverybodys) {
   PagedModel model(runtime_, {.spec = {.state = StateType::kBf16}, .groups = {{3000}, {100}}});
   Train(model, 3);

@@ -1,4 +1,4 @@
-// What is wrong with what an optimizer is told, in words that name it.
+// Misuse of an optimizer gives errors that name the wrong argument.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -27,7 +27,7 @@ class OptimizerMisuseTest : public ::testing::Test {
     optimizer_ = OffloadedOptimizer::Create(*runtime_, {}).value();
   }
   GroupId Add() { return optimizer_->AddGroup({.name = "all", .parameters = {tensor_}}).value(); }
-  /// With so many pages of dram and no hbm.
+  /// Starts a runtime with `pages` pages of dram and no hbm.
   void StartSmall(RuntimeFixture& small, std::uint64_t pages) {
     optimizer_.reset();
     small.options.hbm_bytes = Bytes();
@@ -112,7 +112,8 @@ TEST_F(OptimizerMisuseTest, ADramThatHoldsNoPartIsRefusedByAddGroup) {
   EXPECT_THAT(optimizer->AddGroup({.name = "all", .parameters = {little}}), IsOk());
 }
 
-/// Sums that never leave dram, of this group and of those before it, beside one part of each.
+/// Room is needed for the sums of this group and of earlier ones, which never leave dram, and for
+/// one part of each.
 TEST_F(OptimizerMisuseTest, SumsThatLeaveNoRoomForAPartAreRefusedByAddGroup) {
   RuntimeFixture small;
   StartSmall(small, 8);
@@ -252,7 +253,7 @@ TEST_F(OptimizerMisuseTest, TheMemoryOfACopyIsItsOwn) {
   }
   EXPECT_THAT(copy(tensor_, 0), IsOk());
   EXPECT_THAT(copy(second, 400), IsOk());
-  EXPECT_THAT(copy(tensor_, 0), IsOk());  // again
+  EXPECT_THAT(copy(tensor_, 0), IsOk());  // a second binding of the same memory
   EXPECT_THAT(copy(second, 0),
               IsStatus(kInvalid, "'second': the memory of the copy overlaps that of the copy of"));
   EXPECT_THAT(gradient(second, 100),

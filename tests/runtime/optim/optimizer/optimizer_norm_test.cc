@@ -52,7 +52,7 @@ OneStep::Result OneStep::Run() const {
   const std::vector<float> zeros(gradient.size());
   runtime.Write(p, std::as_bytes(std::span(zeros)));
   const auto sluice = OffloadedOptimizer::Create(*runtime, optimizer).value();
-  // SGD without momentum: what a parameter has moved is its gradient.
+  // SGD without momentum moves a parameter by its gradient.
   const GroupRates rates{.learning_rate = kRate, .beta1 = 0};
   const GroupId group = sluice->AddGroup({.name = "g", .parameters = {p}, .rates = rates}).value();
   EXPECT_THAT(sluice->BindGradient(p, {.bytes = std::as_bytes(std::span(gradient))}), IsOk());
@@ -79,7 +79,7 @@ std::vector<float> Wave(float size) {
   return values;
 }
 
-/// What the step did is -kRate * factor * gradient, up to the roundings of fp32.
+/// Checks that the step moved by -kRate * factor * gradient, up to the roundings of fp32.
 void ExpectMoved(const OneStep& step, const OneStep::Result& result, double factor) {
   for (std::size_t i = 0; i < result.parameter.size(); ++i) {
     const double expected = -kRate * factor * double{step.gradient[i]};
@@ -116,7 +116,7 @@ TEST(OptimizerNormTest, OneHugeGradientIsClippedAndMovesItsParameter) {
   OneStep adam = Clipped(gradient, 1);
   adam.optimizer.kind = OptimizerKind::kAdamW;
   const OneStep::Result result = adam.Run();
-  // With beta1 = 0 the first step is the rate itself in the gradient's direction.
+  // The first step is the rate itself in the gradient's direction, since beta1 is 0.
   EXPECT_NEAR(result.parameter[4321], -kRate, 1e-6);
 }
 
@@ -150,7 +150,7 @@ TEST(OptimizerNormTest, ANormThatIsGivenGivesTheBitsOfOneThatIsFound) {
     const OneStep::Result found = finds.Run();
     OneStep given = finds;
     given.optimizer.norm_given = true;
-    // As train sums it.
+    // The norm is summed like in train.
     given.step.gradient_norm = std::sqrt(SumOfSquares(given.gradient));
     const OneStep::Result result = given.Run();
     EXPECT_EQ(result.done.gradient_norm, found.done.gradient_norm);

@@ -41,7 +41,7 @@ class OptimizerOnlyReadyTest : public ::testing::Test {
     return others;
   }
 
-  /// One step of these groups on both sides.
+  /// Makes one step of these groups on both sides.
   void Step(PagedModel& model, const std::set<std::size_t>& groups, double clip_norm = 0) {
     const std::int64_t number = model.optimizer().step() + 1;
     const std::set<std::size_t> others = Others(model, groups);
@@ -96,7 +96,7 @@ TEST_F(OptimizerOnlyReadyTest, AMissingGroupIsAnErrorUnlessAskedFor) {
     ASSERT_THAT(model.optimizer().GradientReady(model.group(0)), IsOk());
     EXPECT_THAT(model.optimizer().Step(),
                 IsStatus(absl::StatusCode::kFailedPrecondition, "group 'g1' are not complete"));
-    EXPECT_THAT(model.StepOf({1}), IsOk());  // both, as the first is ready too
+    EXPECT_THAT(model.StepOf({1}), IsOk());  // a step of both groups, as the first is ready, too
     EXPECT_EQ(model.optimizer().State(model.parameter(0))->step, 1);
     EXPECT_EQ(model.optimizer().State(model.parameter(1))->step, 1);
   }
@@ -121,7 +121,7 @@ TEST_F(OptimizerOnlyReadyTest, SumsAndGradientsOfTheOthersStay) {
     ASSERT_THAT(model.StepOf({0}), IsOk());
     model.ReferenceStep(1, 1, {1});
     EXPECT_EQ(model.Paged(), model.Reference());
-    // The second one's bound gradient comes on top of what was added before the step.
+    // The second group's bound gradient is added to its sum from before the step.
     ASSERT_THAT(model.StepOf({1}), IsOk());
     set_gradients(0.5f);
     model.ReferenceStep(2, 1, {0});
@@ -154,7 +154,7 @@ TEST_F(OptimizerOnlyReadyTest, AStepThatFailedIsRepeatedWithTheSameGroups) {
   }
 }
 
-/// Parts that are asked for ahead hold pages, more of them than dram has.
+/// Parts asked for ahead hold pages, more of them than dram has.
 TEST_F(OptimizerOnlyReadyTest, SumsAreMadeBesideUpdatesThatHaveBegun) {
   PagedModel model(
       runtime_,
@@ -167,7 +167,7 @@ TEST_F(OptimizerOnlyReadyTest, SumsAreMadeBesideUpdatesThatHaveBegun) {
   }
 }
 
-TEST_F(OptimizerOnlyReadyTest, ASkippedStepIsNobodysEither) {
+TEST_F(OptimizerOnlyReadyTest, ASkippedStepCountsForNoGroup) {
   PagedModel model(runtime_, {.groups = {{500}, {500}}, .optimizer = {.skip_not_finite = true}});
   model.run(0).SetGradient(7, INFINITY);
   model.PublishGradients();

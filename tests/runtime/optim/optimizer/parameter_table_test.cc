@@ -123,7 +123,7 @@ TEST_F(BoundParameterTest, ALoadedOptimizerGoesOnAsIfItHadNeverStopped) {
         runtime_, {.spec = spec, .groups = {{20000, 10}, {3000}}, .parameters = StorageOf(spec)});
     ASSERT_THAT(model.Step(), IsOk());
     model.ReferenceStep(1);
-    // Written beside the step that follows: the file has what was there before it.
+    // The save is written beside the next step, and has the content from before it.
     SaveHandle save = model.optimizer().StartSave(directory.path()).value();
     ASSERT_THAT(model.Step(), IsOk());
     ASSERT_THAT(save.Wait(), IsOk());

@@ -1,4 +1,4 @@
-// What is saved is loaded whole, or refused and nothing has changed.
+// A save is loaded whole, or refused without any change.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// Saves beside steps: the file has the bytes of a blocking save at the same moment, whatever the
-// steps that follow do, and the steps have the bits of steps without a save.
+// Saves beside steps. The file has the bytes of a blocking save at the same moment, whatever later
+// steps do. The steps have the bits of steps without a save.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -38,7 +38,7 @@ class SaveBesideStepsTest : public ::testing::Test {
   }
 
   const std::string& directory() const { return directory_.path(); }
-  /// What a save now must have.
+  /// Content of a save made now.
   std::string BlockingSave(PagedModel& model) {
     EXPECT_THAT(model.optimizer().Save(blocking_.path(), "note"), IsOk());
     return ReadSaveFile(blocking_.path());
@@ -90,7 +90,7 @@ TEST_F(SaveBesideStepsTest, EveryKindAndTypeHasTheBytesOfABlockingSave) {
         SaveHandle save = StartSave(model);
         EXPECT_FALSE(save.HasEveryPart());
         Step(model);
-        EXPECT_TRUE(save.HasEveryPart()) << "by the step alone";
+        EXPECT_TRUE(save.HasEveryPart()) << "the step alone gives every part";
         ExpectSaved(save, expected);
         EXPECT_EQ(model.Paged(), model.Reference());
       }
@@ -98,7 +98,7 @@ TEST_F(SaveBesideStepsTest, EveryKindAndTypeHasTheBytesOfABlockingSave) {
   }
 }
 
-/// What happens between StartSave and SaveHandle::Wait.
+/// Events between StartSave and SaveHandle::Wait.
 enum class Event { kStep, kSomeGroups, kSkipped, kFailed, kWait, kSecondSave, kAddGroup, kRates };
 
 class RandomSaveTest
@@ -181,7 +181,7 @@ TEST_P(RandomSaveTest, AnySequenceOfStepsLeavesTheBytesOfABlockingSave) {
           break;
         case Event::kSecondSave: {
           const std::string now = BlockingSave(model);
-          EXPECT_TRUE(save.Ready()) << "it is completed first";
+          EXPECT_TRUE(save.Ready()) << "the first save is completed first";
           ExpectSaved(save, expected);
           expected = now;
           save = StartSave(model);
@@ -191,7 +191,7 @@ TEST_P(RandomSaveTest, AnySequenceOfStepsLeavesTheBytesOfABlockingSave) {
           model.AddLateGroup({300, 7000});
           break;
         case Event::kRates: {
-          // Back to what both sides have.
+          // The second call sets the rates back to those of both sides.
           ASSERT_THAT(model.optimizer().SetRates(model.group(0), {.learning_rate = 7}), IsOk());
           ASSERT_THAT(model.optimizer().SetRates(model.group(0), model.rates()), IsOk());
           break;
@@ -210,7 +210,7 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::Values(0.0, 1.0),
                        ::testing::Values(SweepOrder::kAlternate, SweepOrder::kForward)));
 
-/// Parts that failed are old and not written; those that were updated are new and written.
+/// Failed parts are old and not written. Updated parts are new and written.
 TEST_F(SaveBesideStepsTest, AStepThatFailsInPartLeavesTheSaveToTheRepetitionOrToWait) {
   for (const bool waits_first : {false, true}) {
     for (const double clip : {0.0, 1.0}) {
@@ -252,7 +252,7 @@ TEST_F(SaveBesideStepsTest, WaitAmidAStepWritesWhatIsNotUpdatedYet) {
   EXPECT_EQ(model.Paged(), model.Reference());
 }
 
-TEST_F(SaveBesideStepsTest, GradientsThatAreAddedUpDoNotDisturbIt) {
+TEST_F(SaveBesideStepsTest, GradientsThatAreAddedUpDoNotDisturbASave) {
   PagedModel model(
       runtime_,
       {.spec = {.gradient = GradientType::kFp32},
@@ -325,7 +325,7 @@ TEST_F(SaveBesideStepsTest, AHandleOfNoSaveSaysSo) {
   EXPECT_THAT(none.Wait(), IsStatus(absl::StatusCode::kFailedPrecondition, "of no save"));
 }
 
-/// The most pages that ops have at once is that of steps without a save.
+/// A step beside a save holds no more pages at once than a step without.
 TEST(SaveBesideBatchesTest, ASaveTakesNoMoreOfTheBudgetsAndReadsNoPageTwice) {
   std::uint64_t reads[2];
   for (const bool saves : {false, true}) {
@@ -343,7 +343,7 @@ TEST(SaveBesideBatchesTest, ASaveTakesNoMoreOfTheBudgetsAndReadsNoPageTwice) {
       EXPECT_THAT(save.Wait(), IsOk());
     }
   }
-  // Which pages stay in dram from step to step depends on what is ready first.
+  // The pages that stay in dram from step to step depend on the order of completions.
   EXPECT_LE(reads[1], reads[0] + reads[0] / 4);
 }
 

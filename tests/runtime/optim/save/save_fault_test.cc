@@ -140,7 +140,7 @@ TEST_F(SaveFaultTest, ASaveThatFailsAnywhereLeavesTheOneOfBeforeAndHindersNoUpda
   EXPECT_THAT(OffloadedOptimizer::VerifySave(directory_.path()), IsOk());
 }
 
-/// While the first part is being written.
+/// The update must wait while the first part is being written.
 TEST_F(SaveFaultTest, NoPartIsUpdatedBeforeItIsWritten) {
   PagedModel model(runtime_, Options());
   Step(model);

@@ -1,5 +1,5 @@
-// The file of a save: its checksums do not depend on how it was cut into parts, saves of the older
-// format are loaded, and a whole one can be verified without an optimizer.
+// The file of a save. Its checksums do not depend on its division into parts. Saves of the older
+// format are loaded, and a whole save is verified without an optimizer.
 #include <gtest/gtest.h>
 
 #include <filesystem>

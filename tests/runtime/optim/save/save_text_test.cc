@@ -1,4 +1,4 @@
-// What the text of a save says is read whole, or refused by what is wrong with it.
+// The text of a save is read whole, or refused with the reason.
 #include "runtime/optim/save/save_text.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ SaveText TwoGroups() {
           .hashes = {1, std::numeric_limits<std::uint64_t>::max()}};
 }
 
-/// With one key of it replaced.
+/// Status of parsing the text with one key replaced.
 absl::Status ParsedWith(const char* key, const Json& value) {
   Json text = Json::parse(WriteSaveText(TwoGroups()));
   text[key] = value;
@@ -93,7 +93,7 @@ TEST(SaveTextTest, StepsOfParametersAreReadOrRefusedByTheOneThatIsWrong) {
   }
 }
 
-/// What version 0.1.0 wrote before parameters counted their own steps.
+/// Version 0.1.0 wrote this text before parameters counted their own steps.
 TEST(SaveTextTest, TheStepOfAnOldSaveIsThatOfEveryParameter) {
   constexpr char kOld[] =
       R"({"hashes":[5,6],"layout":"{}","note":"","rates":[[0.001,0.9,0.999,1e-08,0.0]],"step":9})";

@@ -24,7 +24,7 @@ using base::AllowedCpus;
 using ::sluice::testing::IsOk;
 using ::sluice::testing::RuntimeFixture;
 
-/// What ForEach did: runs in order, the threads, and the processors that these may use.
+/// Work of ForEach: runs in order, the threads, and the processors that these may use.
 struct Done {
   std::vector<std::pair<std::size_t, std::size_t>> runs;
   std::set<std::thread::id> threads;
@@ -127,7 +127,7 @@ TEST(LeaseNodesTest, TellWhereEachFrameLies) {
   const auto lease =
       runtime.Acquire({.tensor = tensor, .mode = AccessMode::kOverwrite, .tier = kDram0}).value();
   ASSERT_EQ(lease.Nodes().size(), 20U);
-  // dram has 32 pages, half of them on each.
+  // dram has 32 pages, half of them on each node.
   EXPECT_GE(std::count(lease.Nodes().begin(), lease.Nodes().end(), 0U), 4);
   EXPECT_GE(std::count(lease.Nodes().begin(), lease.Nodes().end(), 1U), 4);
   EXPECT_EQ(*std::max_element(lease.Nodes().begin(), lease.Nodes().end()), 1U);

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::uint64_t kPart = 1024;
 
-/// The number of parts of each batch, for entries of so many elements, all of whose parts are due.
+/// Number of parts of each batch, for entries of `counts` elements, all of whose parts are due.
 std::vector<std::size_t> Cut(const std::vector<std::uint64_t>& counts,
                              std::size_t parts_max,
                              std::uint64_t part_elements = kPart) {

@@ -21,7 +21,7 @@ using ::sluice::testing::IsOk;
 /// A byte (or the page that it lies in): its space, and its place there.
 using PageAddress = std::pair<std::uint64_t, std::uint64_t>;
 
-/// The same facts, found by looking at every page of every access.
+/// The facts of a schedule, found by looking at every page of every access.
 class NaiveFacts {
  public:
   NaiveFacts(const FileSchedule& schedule, std::uint64_t page) : schedule_(schedule), page_(page) {
@@ -110,7 +110,7 @@ class NaiveFacts {
     const std::size_t count = schedule_.ops.size();
     for (std::size_t op = count; op < 2 * count; ++op) {
       for (const PageAddress& page : Touched(schedule_.ops[op % count])) {
-        // Of what does not persist, content of another iteration is other content.
+        // Content that does not persist differs from iteration to iteration.
         std::set<std::pair<PageAddress, std::size_t>> since;
         std::size_t before = op;
         for (;; --before) {

@@ -159,7 +159,7 @@ TEST(ScheduleErrorsTest, DamagedGzipNamesTheByte) {
   EXPECT_THAT(ReadText(wrong_sum), IsStatus(kInvalid, "incorrect data check"));
 }
 
-/// No prefix and no changed byte crashes the reader; what it says is never empty.
+/// No prefix and no changed byte crashes the reader. Its message is never empty.
 TEST(ScheduleErrorsTest, AnyDamageIsAnErrorOrNone) {
   const unsigned seed = std::random_device()();
   SCOPED_TRACE(fmt::format("seed {}", seed));

@@ -117,7 +117,7 @@ FileAccess RandomAccess(const FileSchedule& schedule, ScheduleDice* dice) {
   return {tensor, {offset, 1 + dice->Below(bytes - offset)}};
 }
 
-/// Mostly tensors that ops make as a whole and others read, some of which overlap.
+/// A random schedule. Ops make most tensors as a whole, and others read them. Some tensors overlap.
 FileSchedule RandomRecomputeSchedule(ScheduleDice* dice) {
   FileSchedule schedule{.name = "random"};
   for (std::uint64_t i = 3 + dice->Below(5); i > 0; --i) {
@@ -144,13 +144,13 @@ FileSchedule RandomRecomputeSchedule(ScheduleDice* dice) {
   return schedule;
 }
 
-/// Carries a schedule out, one op after the other: what each reads, by byte. What an op writes
-/// depends on the op and on all it read; what has ended is spoiled.
+/// Interpreter of a schedule, one op after the other, by byte. The bytes that an op writes depend
+/// on the op and on all that it read. Tensors whose life has ended are spoiled.
 class Interpreter {
  public:
   explicit Interpreter(const FileSchedule& schedule) : schedule_(schedule) {}
 
-  /// By op, those that were added left out.
+  /// Bytes that each op read, without the ops that were added.
   std::vector<std::vector<std::uint64_t>> Run(std::size_t tensors_at_first) {
     std::vector<std::vector<std::uint64_t>> seen;
     std::vector<std::size_t> last(schedule_.tensors.size());
@@ -214,7 +214,7 @@ class Interpreter {
   std::map<ByteAddress, std::uint64_t> memory_;
 };
 
-/// Any of them.
+/// Some of the tensors.
 Tensors Some(const Tensors& tensors, ScheduleDice* dice) {
   Tensors some;
   std::copy_if(tensors.begin(), tensors.end(), std::back_inserter(some), [&](const auto&) {
@@ -223,7 +223,7 @@ Tensors Some(const Tensors& tensors, ScheduleDice* dice) {
   return some;
 }
 
-/// What was discarded after its last use is not used by an op that was added either.
+/// Checks that a tensor discarded after its last use is not used by an added op either.
 void ExpectAway(const FileSchedule& after, const Tensors& tensors) {
   for (const analysis::Recomputable& one : tensors) {
     std::size_t last = 0;

@@ -179,7 +179,7 @@ TEST(PageLayoutTest, PagesThatComeAndGoTogetherAreARun) {
 {"op": 1, "seconds": 1, "reads": [[1, 0, 150]], "writes": [2]}
 {"op": 2, "seconds": 1, "reads": [2], "writes": [3]}
 )");
-  // Of tensor 1 page 4 ends with op 0, the others with op 1.
+  // Page 4 of tensor 1 ends with op 0, its other pages with op 1.
   EXPECT_THAT(Runs(layout),
               ElementsAre("0+2 ops 0 p f", "2+2 ops 2", "4+1 ops 1", "5+1 ops 2", "6+1 ops 0 p"));
   EXPECT_THAT(layout.ops[0].runs, ElementsAre(1, 2));

@@ -16,7 +16,7 @@ namespace {
 
 using ::sluice::testing::IsOk;
 
-/// As a Runtime records them.
+/// Two ops, as a Runtime records them.
 Schedule TwoOps() {
   Schedule schedule{.key = "train", .page_bytes = 4096};
   schedule.tensors = {

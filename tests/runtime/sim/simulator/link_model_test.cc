@@ -26,7 +26,7 @@ SimOrder FileRead(std::uint32_t page) {
   return order;
 }
 
-/// What leaves until the link is idle.
+/// Transfers that finish until the link is idle.
 std::vector<PathModel::Finished> Drain(LinkModel* link) {
   std::vector<PathModel::Finished> finished;
   while (link->next() < PathModel::kNever) finished.push_back(link->Finish());
@@ -40,7 +40,7 @@ std::vector<std::size_t> PathsTaken(LinkModel* link, std::size_t places) {
   return paths;
 }
 
-/// Keeps so many transfers under way until `count` have begun, and tells when the last one left.
+/// Keeps 8 transfers in flight until `count` have begun. Returns the time when the last one left.
 double Saturate(LinkModel* link, Direction direction, std::uint32_t count) {
   constexpr std::uint32_t kUnderWay = 8;
   double now = 0;
@@ -132,7 +132,7 @@ TEST(LinkModelTest, WhatDrivesHoldComesBackAsItWent) {
   LinkModel link({{kSlow, kSlow}}, true);
   for (std::uint32_t i = 0; i < 4; ++i) link.Start(Order(Direction::kOut, i), 0);
   EXPECT_THAT(PathsTaken(&link, 4), ElementsAre(0, 1, 0, 1));
-  // Both lie on the first drive: one waits, though the other drive is idle.
+  // Pages 0 and 2 lie on the first drive: one waits, though the other drive is idle.
   link.Start(Order(Direction::kIn, 0), 100);
   link.Start(Order(Direction::kIn, 2), 100);
   const auto both = Drain(&link);

@@ -11,7 +11,7 @@ using core::Direction;
 
 constexpr MachinePath kPlain = {.in_bytes_per_s = 100, .out_bytes_per_s = 50};
 
-/// What leaves until the link is idle.
+/// Transfers that finish until the link is idle.
 std::vector<PathModel::Finished> Drain(PathModel* link) {
   std::vector<PathModel::Finished> finished;
   while (link->next() < PathModel::kNever) finished.push_back(link->Finish());

@@ -24,12 +24,12 @@ namespace sluice::sim {
 namespace {
 
 constexpr std::uint64_t kSeeds = 2000;
-/// A sanitizer looks for other things, and takes ten times as long.
+/// Fewer seeds under a sanitizer, which looks for other things and takes ten times as long.
 constexpr std::uint64_t kSeedsHere = testing::kSlowdown > 1 ? kSeeds / 10 : kSeeds;
 constexpr int kIterations = 7;
 constexpr double kRounding = 1e-9;
 
-/// When the first op of each iteration began and the last one ended.
+/// Begin of the first op and end of the last, for each iteration.
 class Spans : public SimObserver {
  public:
   explicit Spans(std::size_t ops) : ops_(ops) {}
@@ -41,7 +41,7 @@ class Spans : public SimObserver {
   }
 
   std::size_t iterations() const { return spans_.size(); }
-  /// From the first op of iteration `first` to the last op of the `count`-th from there.
+  /// Seconds from the first op of iteration `first` to the last op of the `count`-th from there.
   double Seconds(std::size_t first, std::size_t count) const {
     return spans_[first + count - 1].end_s - spans_[first].begin_s;
   }
@@ -113,7 +113,7 @@ class BoundTrial {
   double compute_s_ = 0;
 };
 
-/// Where compute binds nothing is to be seen but that ops take their time: one policy will do.
+/// One policy is enough if compute binds, since only the ops' own time shows then.
 void RunPolicies(RandomRun run, Qualities* qualities) {
   const std::uint64_t seed = run.seed;
   BoundTrial trial(std::move(run));
@@ -139,8 +139,8 @@ void Print(const Qualities& qualities) {
   std::printf("%s", text.c_str());
 }
 
-/// Machines with hardly a frame to spare are hard on those who look ahead; so these are no figures
-/// to be proud of, but they are not to become worse.
+/// Bars of the planned policy, which may not become worse. Machines with hardly a frame to spare
+/// are hard on policies that look ahead, so the figures are modest.
 void JudgePlanned(Qualities& qualities) {
   const Quality& planned = qualities["planned"];
   const Quality& min = qualities["min"];
@@ -163,7 +163,7 @@ TEST(RandomBoundTest, NoPolicyIsFasterThanTheBoundAndPlannedIsNotBehind) {
   if (seeds.only == 0 && seeds.last >= kSeeds) JudgePlanned(qualities);
 }
 
-TEST(RandomBoundTest, NorIsOneOverSeveralPaths) {
+TEST(RandomBoundTest, NoPolicyIsFasterThanTheBoundOverSeveralPaths) {
   const Seeds seeds(kSeedsHere / 2);
   Qualities qualities;
   for (std::uint64_t seed = seeds.first; seed <= seeds.last; ++seed) {
@@ -194,7 +194,8 @@ double PlannedBytes(std::uint64_t seed, core::Objective objective) {
   return bytes;
 }
 
-/// Of a single machine with hardly a frame to spare it may move more; the lab takes the better.
+/// A plan for traffic may move more on a single machine with hardly a frame to spare. The lab takes
+/// the better plan.
 TEST(RandomTrafficTest, PlansForTrafficMoveLessOnTheWhole) {
   const Seeds seeds(kSeedsHere / 4);
   double time = 0;

@@ -124,7 +124,7 @@ std::uint64_t PagesAlive(const PageLayout& layout) {
   return most;
 }
 
-/// In half of the runs not a frame more than the largest op needs.
+/// Sets budgets. Half of the runs get not a frame more than the largest op needs.
 void SetBudgets(const PageLayout& layout, SimOptions* options, Dice* dice) {
   std::vector<MachineTier>& tiers = options->machine.tiers;
   const std::vector<std::uint64_t> largest = LargestOps(layout, tiers.size());

@@ -8,18 +8,17 @@
 
 namespace sluice::sim {
 
-/// What a seed chooses: a schedule, and a machine on which it runs, often with not a frame to
-/// spare.
+/// Choices of a seed: a schedule, and a machine on which it runs, often with not a frame to spare.
 struct RandomRun {
   std::uint64_t seed = 0;
   std::string policy;
   FileSchedule schedule;
   PageLayout layout;
-  /// Without policy, fault, alter and observer.
+  /// Options without policy, fault, alter and observer.
   SimOptions options;
-  /// Of 1000 copies, so many fail.
+  /// Failures among 1000 copies.
   std::uint32_t faults_per_mille = 0;
-  /// Of 1000 ops, so many ask for something else than the schedule says.
+  /// Ops among 1000 that ask for something else than the schedule says.
   std::uint32_t changes_per_mille = 0;
 };
 

@@ -139,7 +139,7 @@ void Trial::Check(const SimReport& report) const {
   EXPECT_NEAR(report.time_s, report.compute_s + report.stall_s, 1e-6 * (1 + report.time_s));
 }
 
-/// What the links carried in the last iterations is what the core started in them.
+/// Checks that the links carried in the last iterations what the core started in them.
 void Trial::CheckLinks(const SimReport& report) const {
   const auto& moved = shadow_.moved();
   const auto steady = static_cast<std::size_t>(run_.options.iterations) / 2;
@@ -190,7 +190,7 @@ TEST(RandomSimulationTest, NoScheduleLosesAByteOrHangs) {
           .c_str());
   if (seeds.only != 0) return;
   EXPECT_GE(totals.page_events, kPageEvents * seeds.last / kMachineSeeds);
-  // The runs reach what they are there to reach.
+  // The runs must reach all these events.
   EXPECT_GT(totals.divergences, 0u);
   EXPECT_GT(totals.lost, 0u);
   EXPECT_GT(totals.full, 0u);
@@ -198,7 +198,7 @@ TEST(RandomSimulationTest, NoScheduleLosesAByteOrHangs) {
   EXPECT_GT(totals.prefetches_revoked, 0u);
 }
 
-TEST(RandomSimulationTest, NorDoesOneOverSeveralPaths) {
+TEST(RandomSimulationTest, NoScheduleOverSeveralPathsLosesAByteOrHangs) {
   const Seeds seeds(kMachineSeeds / 3);
   Totals totals;
   for (std::uint64_t seed = seeds.first; seed <= seeds.last; ++seed) {
@@ -212,7 +212,7 @@ TEST(RandomSimulationTest, NorDoesOneOverSeveralPaths) {
   EXPECT_GT(totals.lost, 0u);
 }
 
-/// Whether what comes from a frame of the lowest tier takes the path over which it went there.
+/// Checks that a page from a frame of the lowest tier takes the path over which it went there.
 class PathWatch final : public SimObserver {
  public:
   explicit PathWatch(std::size_t lowest) : lowest_(lowest) {}

@@ -162,7 +162,7 @@ void ShadowObserver::OnEventDone() {
   if (!verdict_.ok()) return;
   frames_->EndBatch();
   CheckCounters();
-  // What follows from the end of an iteration belongs to it.
+  // Actions that follow the end of an iteration belong to it.
   if (between_) moved_.back() = moving_;
   if (events_ % kEventsPerCheck == 0) core_->CheckInvariants();
 }

@@ -16,12 +16,12 @@
 
 namespace sluice::sim {
 
-/// Carries out what the core decides on frames with bytes of their own: copies at the end of each
-/// task, new bytes at each write lease. Every source of a copy and every page that is granted is
-/// held against what was written last. The first thing found wrong stands in verdict().
+/// Carries out the core's decisions on frames with bytes of their own: copies at the end of each
+/// task, new bytes at each write lease. Checks every source of a copy and every granted page
+/// against the last write. verdict() holds the first violation.
 class ShadowObserver final : public SimObserver {
  public:
-  /// Per link: what was started in each direction.
+  /// Pages whose copy was started, by link and direction.
   using PagesMoved = std::vector<std::array<std::uint64_t, 2>>;
 
   ShadowObserver(core::TierIndex tiers, std::uint32_t copies_in_flight_max)
@@ -32,13 +32,14 @@ class ShadowObserver final : public SimObserver {
   void OnAction(const core::Action& action, double seconds) override;
   void OnEventDone() override;
 
-  /// The copy's source may be lost: nobody else looks at it, who would have to see that too.
+  /// Whether the copy's source may be lost. No other reader of the frame may exist, who would have
+  /// to see the loss too.
   bool MayLoseSource(const core::StartCopy& copy) const;
 
   const core::Verdict& verdict() const { return verdict_; }
   /// The verdict, and the last events and actions.
   std::string Report() const;
-  /// Up to the end of each iteration.
+  /// Pages moved up to the end of each iteration.
   const std::vector<PagesMoved>& moved() const { return moved_; }
   std::uint64_t grants() const { return grants_; }
   std::uint64_t pages_lost() const { return lost_; }
@@ -50,7 +51,7 @@ class ShadowObserver final : public SimObserver {
     std::vector<core::FrameIndex> frames;
   };
 
-  /// Something that happened, for the report.
+  /// An event or action, for the report.
   struct Line {
     double seconds = 0;
     std::variant<core::Event, core::Action> what;
@@ -77,8 +78,8 @@ class ShadowObserver final : public SimObserver {
   std::map<core::TicketFailure, std::uint64_t> failures_;
   PagesMoved moving_;
   std::vector<PagesMoved> moved_;
-  bool between_ = false;       ///< two iterations
-  std::vector<Line> history_;  ///< a ring
+  bool between_ = false;       ///< true between two iterations
+  std::vector<Line> history_;  ///< last lines, in a ring
   std::uint64_t lines_ = 0;
   std::uint64_t events_ = 0;
   std::uint64_t grants_ = 0;

@@ -53,7 +53,7 @@ TEST(SimulatorTest, WithRoomForAllAnIterationTakesItsComputeTime) {
 /// Each op waits for the page of the other to leave and for its own to come.
 TEST(SimulatorTest, WhatIsWrittenGoesOutBeforeAnotherComesIn) {
   const SimReport report = Simulated(kWriteTwo, SmallOptions({1}));
-  // At first nothing has content: pages come without a copy.
+  // Nothing has content at first, so pages come without a copy.
   EXPECT_THAT(report.iteration_s, Pointwise(DoubleNear(kTolerance), {3.0, 6.0, 6.0, 6.0}));
   EXPECT_NEAR(report.time_s, 6, kTolerance);
   EXPECT_NEAR(report.stall_s, 4, kTolerance);
@@ -149,7 +149,8 @@ TEST(SimulatorTest, WhatIsForeseenComesBesideTheComputation) {
 TEST(SimulatorTest, AMiddleTierKeepsWhatItHasRoomFor) {
   // All three stay in dram once they were read: each op waits for one copy.
   SimReport report = Simulated(ReadThree("1"), SmallOptions({1, 5}));
-  EXPECT_NEAR(report.iteration_s[0], 9, kTolerance);  // from the file, then up
+  // Two copies per op: one from the file, one up.
+  EXPECT_NEAR(report.iteration_s[0], 9, kTolerance);
   EXPECT_NEAR(report.time_s, 6, kTolerance);
   EXPECT_EQ(report.links[0].in_bytes, 300u);
   EXPECT_EQ(report.links[1].in_bytes, 0u);
@@ -167,7 +168,7 @@ TEST(SimulatorTest, OpsWorkInTheTierThatTheyName) {
 {"op": 1, "seconds": 1, "tier": "dram", "reads": [0], "writes": [0]}
 )",
                                      SmallOptions({1, 4}));
-  EXPECT_NEAR(report.time_s, 4, kTolerance);  // down and up again
+  EXPECT_NEAR(report.time_s, 4, kTolerance);  // one second each way, besides the ops
   EXPECT_EQ(report.links[0].in_bytes, 100u);
   EXPECT_EQ(report.links[0].out_bytes, 100u);
   EXPECT_EQ(report.links[1].in_bytes + report.links[1].out_bytes, 0u);
@@ -234,7 +235,8 @@ TEST(SimulatorTest, WhatPersistsAndIsNeverWrittenHasContentAllTheSame) {
   EXPECT_EQ(report.links[0].out_bytes, 0u);
 }
 
-/// What op 0 makes is still on its way down when it dies, and dram has room for no second page.
+/// The content of op 0 is still on its way down when it dies, and dram has no room for a second
+/// page.
 TEST(SimulatorTest, WaitingForRoomIsAStall) {
   SimOptions options = SmallOptions({2});
   options.clean_share = 1;

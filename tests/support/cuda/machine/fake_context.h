@@ -38,7 +38,7 @@ class FakeContext {
   void WaitForAllWork();
   /// Error of the context. If there is one, no work runs any more.
   device::CudaCode Error();
-  /// True if a stream that waits for the legacy stream is being captured.
+  /// Whether a stream that waits for the legacy stream is being captured.
   bool CapturesBlockingStream();
   int LeakedStreams();
 
@@ -50,7 +50,7 @@ class FakeContext {
   std::atomic<int> shares_{0};
   base::Mutex mutex_;
   std::deque<std::unique_ptr<FakeStream>> streams_ ABSL_GUARDED_BY(mutex_);
-  base::Mutex legacy_mutex_;  ///< held for the order of the legacy stream and blocking ones
+  base::Mutex legacy_mutex_;  ///< lock for the order of the legacy stream and blocking ones
   const FakeFlag* legacy_work_ ABSL_GUARDED_BY(legacy_mutex_) = nullptr;
   FakeStream* legacy_ = nullptr;
 };

@@ -41,7 +41,7 @@ class FakeFate {
     return work_code_.load(std::memory_order_relaxed);
   }
   void EndWork() { ended_.fetch_add(1, std::memory_order_relaxed); }
-  /// Pieces of work that ended. Who reads it is not in order with them.
+  /// Pieces of work that ended. A reader of the number is ordered behind none of them.
   std::uint64_t ended_work() const { return ended_.load(std::memory_order_relaxed); }
 
  private:

@@ -5,8 +5,8 @@
 
 namespace sluice::testing {
 
-/// A flag that is set once. What happens before Set happens before a look that finds it set, and
-/// nothing happens the other way round: ThreadSanitizer sees no order that CUDA does not give.
+/// A flag that is set once. Work before Set happens before a look that finds it set, and nothing
+/// happens the other way round: ThreadSanitizer sees no order that CUDA does not give.
 class FakeFlag {
  public:
   void Set();

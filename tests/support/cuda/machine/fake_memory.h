@@ -41,9 +41,9 @@ struct FakePiece {
 
 enum class FakeUse { kRead, kWrite };
 
-/// Physical memory, addresses and what is mapped where, with the driver's refusals. The addresses
-/// are reserved without access, so that a host that touches one faults. Work looks addresses up
-/// without a lock: it sees the calls that mapped its own pages, and no others, as before it.
+/// Physical memory, addresses and mappings, with the driver's refusals. The addresses are reserved
+/// without access, so that a host that touches one faults. Work looks addresses up without a lock.
+/// It sees the calls that mapped its own pages, but is ordered behind no others.
 class FakeAddressSpace {
  public:
   struct Options {
@@ -69,16 +69,16 @@ class FakeAddressSpace {
   /// Memory that something else than the API took, for tests of a full card.
   void TakeAway(int ordinal, std::int64_t bytes);
 
-  /// True if the address is one of the device's.
+  /// Whether the address is one of the device's.
   bool Contains(const std::byte* address) const;
-  /// True if each page of the span is mapped, with or without access.
+  /// Whether each page of the span is mapped, with or without access.
   bool IsMapped(const std::byte* address, std::uint64_t bytes) const;
   /// Memory under the span, now; empty if a page is not mapped or the device has no access.
   std::vector<FakePiece> Translate(const std::byte* address,
                                    std::uint64_t bytes,
                                    int ordinal,
                                    FakeUse use) const;
-  /// True if the pieces are mapped where they were.
+  /// Whether the pieces are still mapped at their places.
   bool StillThere(const std::vector<FakePiece>& pieces) const;
 
   std::vector<std::string> Leaks();
@@ -101,7 +101,7 @@ class FakeAddressSpace {
   std::byte* begin_ = nullptr;
   const std::unique_ptr<Entry[]> table_;  ///< mapping at each page of the device's addresses
 
-  base::Mutex mutex_;  ///< taken by calls, never by work
+  base::Mutex mutex_;  ///< lock of calls, never of work
   std::vector<std::unique_ptr<FakeMemory>> memories_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<FakeMapping>> mappings_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::int64_t> used_bytes_ ABSL_GUARDED_BY(mutex_);

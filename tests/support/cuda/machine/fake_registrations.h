@@ -21,10 +21,10 @@ class FakeRegistrations {
   FakeRegistrations();
 
   device::CudaCode Add(const std::byte* address, std::uint64_t bytes);
-  /// True if a range was registered at this address.
+  /// Whether a range was registered at this address.
   bool Has(const std::byte* address) const;
   device::CudaCode Remove(const std::byte* address);
-  /// How much of the bytes lies in one registered range.
+  /// Part of the bytes that lies in one registered range.
   Cover Find(const std::byte* address, std::uint64_t bytes) const;
 
   std::vector<std::string> Leaks() const;
@@ -40,7 +40,7 @@ class FakeRegistrations {
   const Table& Now() const { return *now_.load(std::memory_order_acquire); }
   void Publish(Table table) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  base::Mutex mutex_;  ///< taken by Add and Remove
+  base::Mutex mutex_;  ///< lock of Add and Remove
   std::deque<Table> tables_ ABSL_GUARDED_BY(mutex_);
   std::atomic<const Table*> now_{nullptr};
 };

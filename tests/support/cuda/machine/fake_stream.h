@@ -48,7 +48,7 @@ class FakeStream {
  public:
   struct Options {
     bool waits_for_legacy = false;  ///< a blocking stream, in CUDA's words
-    bool of_user = true;            ///< made by CreateStream, so that it counts as a leak
+    bool of_user = true;            ///< true if CreateStream made it, so that it counts as a leak
     std::uint64_t seed = 0;
     std::chrono::microseconds delay_max{0};
   };
@@ -88,7 +88,7 @@ class FakeStream {
   std::atomic<FakeCapture*> capture_{nullptr};
   std::mt19937_64 random_;                ///< used by the thread alone
   std::atomic<std::uint32_t> pushes_{0};  ///< word that the thread sleeps on
-  base::Mutex mutex_;                     ///< taken by those who push, never by the thread
+  base::Mutex mutex_;                     ///< lock of those who push, never of the thread
   Node* newest_ ABSL_GUARDED_BY(mutex_);
   std::deque<FakeFlag> marks_ ABSL_GUARDED_BY(mutex_);
   FakeFlag ended_;

@@ -1,4 +1,4 @@
-// What work and calls look up in a FakeAddressSpace without its lock.
+// Lookups of work and calls in a FakeAddressSpace, without its lock.
 
 #include <algorithm>
 #include <cstdint>

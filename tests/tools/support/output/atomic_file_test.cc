@@ -101,7 +101,7 @@ TEST(AtomicFileTest, AFifoIsWrittenToNotReplaced) {
   EXPECT_THAT(directory.Names(), ElementsAre("fifo"));
 }
 
-/// Not on /dev/null itself, which a mistake would replace for everybody.
+/// The device is a new node: a mistake would replace /dev/null itself for everybody.
 TEST(AtomicFileTest, ADeviceIsWrittenToNotReplaced) {
   const TemporaryDirectory directory;
   const std::string null = directory / "null", full = directory / "full";

@@ -79,9 +79,9 @@ TEST(TraceFileTest, IntervalsThatOverlapAreOnTracksOfTheirOwn) {
                    .end = zero + std::chrono::milliseconds(end)});
   };
   add(0, 10);
-  add(5, 15);   // beside the first
-  add(10, 20);  // after the first
-  add(4, 12);   // reported late, beside both
+  add(5, 15);   // second interval, beside the first
+  add(10, 20);  // third interval, after the first
+  add(4, 12);   // interval reported late, beside the first two
   ASSERT_TRUE((*trace)->Finish().ok());
   std::vector<std::string> tracks;
   std::vector<int> numbers;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kSize = 32 * kMiB;
-/// What the test's own work may add meanwhile.
+/// Bytes that the test's own work may add meanwhile.
 constexpr std::uint64_t kSlack = 4 * kMiB;
 
 class MemfdMapping {
@@ -79,7 +79,7 @@ TEST(MemorySamplerTest, ThreadSeesAPeakBetweenSamples) {
   MemorySampler& sampler = **created;
   const std::uint64_t before = sampler.peak_bytes();
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  // Not of the heap, which may be there already.
+  // The memory is mapped anew, since the heap may be resident already.
   auto mapping = std::make_unique<MemfdMapping>("sluice-test");
   mapping->Touch();
   while (sampler.peak_bytes() < before + kSize - kSlack) {

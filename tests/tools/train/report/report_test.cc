@@ -90,7 +90,8 @@ TEST(RunReportTest, TheMainKeyIsThatOfJudgedSteps) {
   EXPECT_EQ(MainKey({}), "train");
 }
 
-/// What binds a step that waits for one share of its time, and whose link is busy for another.
+/// Result of WhatBinds for a step that waits for the share `waiting` of its time, with a link that
+/// is busy for the share `link`.
 std::string WhatBindsAt(double waiting, double link) {
   RunReport report;
   report.steps.push_back({.step = 1, .seconds = 1, .stall_seconds = waiting});
@@ -293,7 +294,7 @@ TEST(LinkBoundsTest, BudgetsAreWholePagesAndTheDiskSeesBoth) {
                          .dram_bytes = Bytes(2 * 4096 + 200),
                          .nvme_bytes = Bytes(8 * 4096)};
   const LinkBounds bounds = ComputeLinkBounds(schedule, options);
-  // The page of the op and what stays of the other frames: out is what does not fit beside it.
+  // Pages that do not fit beside the op's page, in the frames left over, go out.
   EXPECT_DOUBLE_EQ(bounds.at("hbm-dram").bytes.out_bytes, (6 - 2) * 4096);
   EXPECT_DOUBLE_EQ(bounds.at("dram-nvme").bytes.out_bytes, (6 - 4) * 4096);
   options.nvme_bytes = Bytes();

@@ -29,7 +29,8 @@ void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 namespace sluice::tools {
 namespace {
 
-/// What is larger belongs into a tensor of the Runtime, where a budget counts it.
+/// Limit of an allocation. Larger ones belong into a tensor of the Runtime, where a budget counts
+/// them.
 constexpr std::size_t kLimit = std::size_t{1} << 20;
 
 TEST(AllocationTest, NoOutputIsBufferedWhole) {

@@ -1,5 +1,5 @@
-// What is saved of a run whose storage fails: one whole step, with the bits of a run that met
-// nothing, or a message that names the save that stands.
+// Saves of a run whose storage fails: one whole step with the bits of an undisturbed run, or a
+// message that names the save that stands.
 #include "tools/train/run/rescue.h"
 
 #include <unistd.h>
@@ -65,7 +65,7 @@ class RescueTest : public SessionTest, public ::testing::WithParamInterface<Resc
   absl::Status Cause() const {
     return base::StatusFromErrno(GetParam().error_number, "write a spill file");
   }
-  /// From the moment on no page is written.
+  /// Makes all writes fail from the moment on.
   void FailAtTheMoment() {
     if (GetParam().moment == Moment::kWithinAnUpdate) {
       trace_ = [this](const TraceSpan& span) {
@@ -80,7 +80,7 @@ class RescueTest : public SessionTest, public ::testing::WithParamInterface<Resc
       return false;
     });
   }
-  /// What the run has on the disk stays its own, as on a disk that another program has filled.
+  /// Lets the run keep and rewrite its own slots, as on a disk that another program has filled.
   void KeepSlots() {
     faults_.FailWrites(absl::OkStatus());
     faults_.FailNewSlots(faults_.slots_written(), Cause());
@@ -124,7 +124,7 @@ INSTANTIATE_TEST_SUITE_P(All, RescueTest, ::testing::ValuesIn(EveryErrno()), [](
 
 class RescueOlderTest : public SessionTest {
  protected:
-  /// What stands is the save of `step`, and has the bits of a run that met nothing.
+  /// Expects that the save of `step` stands, with the bits of an undisturbed run.
   void ExpectStands(const End& end, int step, const std::vector<std::string>& settings) {
     EXPECT_THAT(end.errors,
                 HasSubstr("; the save of step " + std::to_string(step) + " in " + state_ +
@@ -175,8 +175,8 @@ TEST_F(RescueOlderTest, ADriveThatFailsLeavesTheSaveBefore) {
   ExpectGood(end, NumberAfter(end.errors, "; that of step "), settings);
 }
 
-/// Without clip_norm updates of the upper layers run in the backward. What they have changed is of
-/// the next step, whose other gradients are gone with the backward.
+/// Updates of the upper layers run in the backward, as there is no clip_norm. The changed layers
+/// belong to the next step, whose other gradients are gone with the backward.
 TEST_F(RescueOlderTest, UpdatesOfABackwardThatFailedCannotBeMadeAStep) {
   const std::vector<std::string> settings = PagedWith({"train.clip_norm=0"});
   std::atomic<bool> armed = false;
@@ -194,7 +194,7 @@ TEST_F(RescueOlderTest, UpdatesOfABackwardThatFailedCannotBeMadeAStep) {
   const absl::StatusOr<gpt::StepResult> third =
       session_->trainer().Step(gpt::UpdateTime::kDeferred);
   ASSERT_FALSE(third.ok());
-  ASSERT_EQ(session_->trainer().step(), 2) << "it must fail in its backward";
+  ASSERT_EQ(session_->trainer().step(), 2) << "the step must fail in its backward";
   armed = false;
   faults_.FailReads(absl::OkStatus());
   const int code = EndAfterFailure(third.status(), *session_, LastLoss::kFinite);

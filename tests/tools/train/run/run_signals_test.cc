@@ -1,4 +1,4 @@
-// Signals at moments that a command cannot be made to wait at: what is saved then, and what not.
+// Signals at moments that a test of the command cannot wait for, and the saves after them.
 #include <signal.h>
 
 #include <cstdint>
@@ -48,8 +48,8 @@ class RunSignalsTest : public SessionTest {
             }),
         IsOk());
   }
-  /// The loss stays finite: the first element of what the head reads is 1, so that the byte 255,
-  /// which no text here has, gets a logit of minus infinity.
+  /// Sets one parameter to minus infinity, but keeps the loss finite. The first element that the
+  /// head reads is 1. So the byte 255, which no text here has, gets a logit of minus infinity.
   void FillWithInfinity() {
     const auto width = static_cast<std::uint64_t>(flags_.settings.model.width);
     Fill([width](const std::string& parameter, std::uint64_t element) {
@@ -113,7 +113,7 @@ TEST_F(RunSignalsTest, ParametersThatAreNoNumbersAreNotSaved) {
 class RunSignalsSaveTest : public RunSignalsTest,
                            public ::testing::WithParamInterface<const char*> {};
 
-TEST_P(RunSignalsSaveTest, ASaveOfSuchParametersThatWasBegunIsGivenUp) {
+TEST_P(RunSignalsSaveTest, ABegunSaveOfParametersThatAreNoNumbersIsGivenUp) {
   const std::string flag = GetParam();
   std::filesystem::create_directories(files_ / flag);
   std::vector<std::string> settings = kTwoMicroBatches;
@@ -170,9 +170,9 @@ TEST_P(RunSignalsSaveTest, AStepThatEndsWithItsUpdateWritesNoSaveThatLedToNoNumb
   EXPECT_THAT(ListSaves(files_ / flag).value(), IsEmpty());
 }
 
-/// A signal in any phase before the first step (links are measured, the topology is loaded, tiers
-/// and model are made) is answered before the next one, and costs no save.
-TEST_F(RunSignalsTest, InAnyPhaseBeforeTheFirstStepItIsAnsweredByTheNext) {
+/// A signal in any phase before the first step is answered before the next phase, and costs no
+/// save. The phases load the topology, measure the links, and make the tiers and the model.
+TEST_F(RunSignalsTest, ASignalInAnyPhaseBeforeTheFirstStepIsAnsweredByTheNext) {
   ASSERT_NO_FATAL_FAILURE(Make({"train.steps=20"}, {"--state", state_}));
   ASSERT_THAT(session_->trainer().Step().status(), IsOk());
   ASSERT_THAT(session_->SaveState(), IsOk());
@@ -185,7 +185,7 @@ TEST_F(RunSignalsTest, InAnyPhaseBeforeTheFirstStepItIsAnsweredByTheNext) {
     const absl::Status made = MakeSession({"train.steps=20"}, {"--state", state_}, stop);
     Stop();
     EXPECT_TRUE(absl::IsCancelled(made)) << made;
-    EXPECT_EQ(asked, phase + 2) << "it must end at once";
+    EXPECT_EQ(asked, phase + 2) << "the run must end at once";
     phases.emplace_back(made.message());
     EXPECT_EQ(ReadWhole(state_ + "/step-0000001/optimizer.sluice"), saved);
     EXPECT_THAT(spill_.Names(), IsEmpty());

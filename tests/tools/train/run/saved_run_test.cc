@@ -34,7 +34,7 @@ class SavedRunTest : public ::testing::Test {
     return std::string(run.status().message());
   }
 
-  /// What is said of a run that goes on.
+  /// Differences that are reported of a run that goes on.
   std::string Differences(const TrainSettings& settings, const std::string& text_hash = "cafe") {
     const auto run = CheckSavedRun(directory_.path(), settings, text_hash, "without --resume");
     EXPECT_TRUE(run.ok()) << run.status();

@@ -68,7 +68,7 @@ SessionTest::End SessionTest::RunUntilFailure(const std::function<void()>& amid)
   const bool failed = !session_->trainer().failure().ok();
   const LastLoss loss = run_->loss_is_finite() ? LastLoss::kFinite : LastLoss::kNotFinite;
   const int code = failed ? EndAfterFailure(ran, *session_, loss) : 0;
-  // What the runtime has to say of failures that were alike comes last.
+  // The runtime reports repeated failures at its end.
   Stop();
   return {code, ::testing::internal::GetCapturedStderr()};
 }

@@ -22,22 +22,22 @@ namespace sluice::tools {
 /// A run of the tiny configuration in this process, whose storage a test can make fail.
 class SessionTest : public ::testing::Test {
  protected:
-  /// Makes a session and its run with settings as of --set; the test fails where it cannot.
+  /// Makes a session and its run with settings as of --set. The test fails if it cannot.
   void Make(const std::vector<std::string>& settings, const std::vector<std::string>& flags = {});
-  /// The same, with a stop for TrainSession::Create; its errors.
+  /// Makes a session with a stop for TrainSession::Create. Returns its errors.
   absl::Status MakeSession(const std::vector<std::string>& settings,
                            const std::vector<std::string>& flags,
                            const gpt::StopFn& stop);
   /// Gives up the session, with its lock and its spill files.
   void Stop();
-  /// How a run ends: the exit code and what it says on standard error.
+  /// End of a run: the exit code and standard error.
   struct End {
     int exit_code = 0;
     std::string errors;
   };
   /// Runs until storage fails, and ends as `sluice train` does. `amid`: called between the two.
   End RunUntilFailure(const std::function<void()>& amid = {});
-  /// The bytes of a save after `step` of a run with these settings that met nothing.
+  /// Bytes of a save after `step` of an undisturbed run with these settings.
   std::string SavedUnbroken(const std::vector<std::string>& settings, int step);
 
   TemporaryDirectory files_;

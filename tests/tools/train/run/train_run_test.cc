@@ -1,4 +1,5 @@
-// What a run keeps of its steps for the bound. In this process, on the tiny configuration.
+// Times that a run keeps of its steps for the bound. The run is in this process, on the tiny
+// configuration.
 #include "tools/train/run/train_run.h"
 
 #include <algorithm>
@@ -52,7 +53,7 @@ class TrainRunTest : public ::testing::Test {
           return step.judged && step.key == key;
         }));
   }
-  /// Whether each key's ops have their times of the steps that count, and those alone.
+  /// Checks that each key's ops have the times of the judged steps alone.
   void ExpectTimesOfJudgedSteps() const {
     EXPECT_GE(Judged(MainKey(report_)), 4u);
     for (const StepRecord& step : report_.steps) {
@@ -87,7 +88,7 @@ TEST_F(TrainRunTest, TimesFromBeforeThePaceAreForgotten) {
 }
 
 TEST_F(TrainRunTest, TimesFromBeforeItIsKnownWhatIsMadeAgainAreForgotten) {
-  // So slow a link, 0.6 s a step, that making again is the better choice wherever this runs.
+  // The link needs 0.6 s a step, so that recomputing is the better choice on any machine.
   ASSERT_NO_FATAL_FAILURE(Train({"train.steps=9",
                                  "train.recompute=planned",
                                  "device.emulated.in_bytes_per_second=2000000",
@@ -99,7 +100,7 @@ TEST_F(TrainRunTest, TimesFromBeforeItIsKnownWhatIsMadeAgainAreForgotten) {
 }
 
 TEST_F(TrainRunTest, TheBoundTakesTheLeastTimeOfEachOp) {
-  // With room for all it is the time of the ops.
+  // The bound is the time of the ops, since everything fits.
   ASSERT_NO_FATAL_FAILURE(
       Train({"train.steps=12", "tiers.hbm.bytes=32MiB", "tiers.dram.bytes=32MiB"}));
   Schedule schedule = session_->runtime().RecordedSchedule(MainKey(report_)).value();

@@ -81,7 +81,7 @@ TEST(MemoryCheckTest, NeedsAreThoseOfTheModelAndItsTexts) {
   const auto needs = FindNeeds(*flags);
   ASSERT_THAT(needs, IsOk());
   EXPECT_GT(needs->text_bytes, 1000u);
-  EXPECT_LT(needs->text_bytes, 100'000u) << "of the file that is there";
+  EXPECT_LT(needs->text_bytes, 100'000u) << "only the text that is there counts";
   EXPECT_GT(needs->job.tensor_pages, 100u);
   EXPECT_EQ(needs->tensor_bytes, needs->job.tensor_pages * needs->runtime.page_bytes.count());
   EXPECT_GT(needs->job.page_accesses, needs->job.ops);

@@ -266,7 +266,8 @@ TEST(TrainSettingsTest, ProductsAreLimitedToo) {
   }
 }
 
-/// What is allowed is answered at once: by few ops, whatever a validation makes.
+/// The largest settings allowed have few ops, so signals are answered at once. Validation adds
+/// none.
 TEST(TrainSettingsTest, TheLargestStepsHaveFewOps) {
   for (const std::vector<std::string>& assignments : std::vector<std::vector<std::string>>{
            {"model.width=65536",

@@ -106,7 +106,7 @@ class PowerLossTest : public ::testing::Test {
     directory_ = *std::move(opened);
   }
 
-  /// As a save is made.
+  /// Makes a save as the run does.
   void Save(int step) {
     const auto made = directory_->BeginSave(step);
     ASSERT_THAT(made, IsOk());
@@ -133,7 +133,7 @@ class PowerLossTest : public ::testing::Test {
       }
       int kept = 0;
       for (auto step = durable_.rbegin(); step != durable_.rend() && kept < kSavesKept; ++step) {
-        // While one is added, the older of the two may go once the new one is durable.
+        // The older of two saves may go once a newer one is durable.
         ++kept;
         const bool replaced = kept == kSavesKept && whole.size() >= kSavesKept;
         EXPECT_TRUE(whole.contains(*step) || replaced)
@@ -150,7 +150,7 @@ class PowerLossTest : public ::testing::Test {
   int outcomes_ = 0;
 };
 
-TEST_F(PowerLossTest, SavesThatWereDurableOutliveIt) {
+TEST_F(PowerLossTest, DurableSavesOutliveAPowerLoss) {
   for (int step = 10; step <= 60 && !HasFailure(); step += 10) {
     ASSERT_NO_FATAL_FAILURE(Save(step));
   }

@@ -137,7 +137,7 @@ TEST_F(ResumeTest, AnErrorThatSaysNothingOfTheSaveEndsTheRun) {
 TEST_F(ResumeTest, ASaveThatCannotBeOpenedIsNotPassedOver) {
   WriteSave("step-0000003", 3);
   std::filesystem::create_directory(files_ / "step-0000004");
-  // What a drive that is gone answers too: ENXIO.
+  // Opening a socket gives ENXIO, like a drive that is gone.
   const std::string socket = files_ / "step-0000004/optimizer.sluice";
   ASSERT_EQ(mknod(socket.c_str(), S_IFSOCK | 0600, 0), 0);
   EXPECT_EQ(Refusal().code(), absl::StatusCode::kInternal);

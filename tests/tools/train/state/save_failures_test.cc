@@ -30,7 +30,7 @@ TEST(SaveFailuresTest, TellsACauseOnceUntilASaveSucceeds) {
       ElementsAre(
           "saves on the way: No space left on device; that of step 5 stands, and 3 like it"));
   EXPECT_THAT(failures.Note(Full(11, 10), 10), ElementsAre(Full(11, 10).message()));
-  EXPECT_THAT(failures.Take(), IsEmpty()) << "it was told";
+  EXPECT_THAT(failures.Take(), IsEmpty()) << "the failure was told already";
 }
 
 TEST(SaveFailuresTest, TellsAnotherCause) {

@@ -49,7 +49,7 @@ TEST(SaveRoomTest, SavesThatAreThereNeedNoRoomAgain) {
   EXPECT_THAT(CheckRoom(Room(50 * kRoomMiB, 0)), IsOk());
 }
 
-/// They stay until there is another save.
+/// All three saves stay until there is another.
 TEST(SaveRoomTest, ThreeSavesOfAKilledRunNeedRoomBesideThem) {
   const TemporaryDirectory files;
   for (const int step : {10, 20, 30, 40}) {

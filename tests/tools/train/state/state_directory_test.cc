@@ -92,7 +92,7 @@ class StateDirectoryTest : public ::testing::Test {
 TEST_F(StateDirectoryTest, TheDirectoryIsMadeButNotItsParents) {
   EXPECT_NE(Open(), nullptr);
   EXPECT_THAT(calls_.calls, ElementsAre("mkdir state", "sync"));
-  EXPECT_NE(Open(), nullptr) << "it may be there";
+  EXPECT_NE(Open(), nullptr) << "the directory may be there";
   EXPECT_EQ(Refusal(files_ / "no/state/"),
             files_ / "no" + " does not exist, so " + (files_ / "no/state/") +
                 " cannot be made in it; make it first");

@@ -121,7 +121,7 @@ TEST_F(StateSaverTest, AnOlderSaveThatCannotBeRemovedIsToldAndTheNewOneStands) {
 
 TEST_F(StateSaverTest, ASaveThatLedToNoNumberIsRemoved) {
   StateSaver saver = Make("1 steps", 3);
-  EXPECT_EQ(*saver.OnLossNotFinite(4), "") << "it is not of this run";
+  EXPECT_EQ(*saver.OnLossNotFinite(4), "") << "the save is not of this run";
   for (const int step : {4, 5}) EXPECT_THAT(saver.SaveIfDue(step), IsOk());
   EXPECT_EQ(*saver.OnLossNotFinite(7), "") << "the loss of 6 was a number";
   EXPECT_EQ(*saver.OnLossNotFinite(6),

@@ -99,7 +99,7 @@ TEST_P(Kernels, BiasesResidualsAndColumnSums) {
 TEST_P(Kernels, GeluAndItsDerivative) {
   Floats x = Random(3 * width_, 3);
   x[0] = 0;
-  x.back() = -30;  // where the exponential would overflow
+  x.back() = -30;  // a number at which the exponential would overflow
   const Floats bias = Random(width_), d = Random(3 * width_);
   std::vector<double> biased, values, gradients;
   for (std::size_t i = 0; i < x.size(); ++i) {

@@ -91,7 +91,8 @@ class PagedMemoryTest : public ::testing::Test {
     options.dram_bytes = footprint_.op_dram_max + kPagedPage * spare;
     options.nvme_bytes = footprint_.tensors + footprint_.padding + kPagedPage * 256;
     options.io.directory = directory_.path();
-    // What an op declares as overwrite it must not read, and what it discards it must not need.
+    // NaNs in overwritten tensors show an op that reads what it declares as overwrite, or needs
+    // what it discards.
     options.fill_overwrite_with_nan = true;
     return options;
   }

@@ -40,12 +40,13 @@ TEST(Footprint, CountsBytesByHand) {
   const TrainConfig train{.batch = 2, .group_sequences = 1};
   const absl::StatusOr<Footprint> footprint = MeasureFootprint(model, train, 4_KiB);
   ASSERT_TRUE(footprint.ok()) << footprint.status();
-  // After the forward: parameters and moments, and per group one row of activations for each of 4
-  // tokens (input, ln1, 3 of qkv, attention, middle, ln2, 4 of fc, 4 of gelu, output: 17 widths)
-  // and 16 probabilities. In the first backward op of the last group, in place of that group's
-  // output: the gradient streams of both groups, and 4 widths of d_fc. The gradients are all
-  // counted by then, as far as they are written: tokens, the final norm, and those of the op
-  // itself.
+  // Live bytes after the forward:
+  // - parameters and moments
+  // - for each group, 17 widths of activations for each of 4 tokens, and 16 probabilities.
+  // The widths are input, ln1, 3 of qkv, attention, middle, ln2, 4 of fc, 4 of gelu, and output.
+  // The first backward op of the last group adds the gradient streams of both groups. It also adds
+  // 4 widths of d_fc, in place of that group's output. The gradients written so far count, too:
+  // tokens, the final norm, and those of the op itself.
   const std::uint64_t parameters = static_cast<std::uint64_t>(ParameterCount(model));
   const std::uint64_t stash = 2 * (4 * 16 * 8 + 16);
   const std::uint64_t head = 4 * 8 + 4 * 16 + 4 * 8;  // final_ln, logits, d_ln

@@ -31,7 +31,7 @@ ModelConfig RecomputeModel() {
   return model;
 }
 
-/// With more bytes of activations than of parameters.
+/// A configuration with more bytes of activations than of parameters.
 TrainConfig Train(Recompute recompute = Recompute::kNone) {
   TrainConfig train = TinyTrain();
   train.batch = 8;
@@ -131,8 +131,9 @@ TEST(Recompute, KeysNameTheChoice) {
       ElementsAre("train.first", "train", "train.last.recompute.0,3-4", "train.first.recompute"));
 }
 
-/// Only one group of one layer has more than its input at any time. Once all had; now the most live
-/// at the end of the backward, with the gradients.
+/// Bytes that recomputation saves. At any time, only one group of one layer has more than its
+/// input; without it all groups have. The most are then live at the end of the backward, beside the
+/// gradients.
 std::uint64_t LessBytes() {
   // An element per row and width: ln1, 3 of qkv, attention, middle, ln2, 4 of fc and of gelu.
   const std::uint64_t rows = 2 * 9;
@@ -142,7 +143,7 @@ std::uint64_t LessBytes() {
   return (kLayers * kGroups - 1) * stash - gradients;
 }
 
-TEST(Recompute, LessLives) {
+TEST(Recompute, FewerBytesLive) {
   const auto kept = MeasureFootprint(RecomputeModel(), Train(Recompute::kNone), kPage);
   const auto again = MeasureFootprint(RecomputeModel(), Train(Recompute::kAll), kPage);
   ASSERT_TRUE(kept.ok() && again.ok());
@@ -162,7 +163,7 @@ TEST(Recompute, WhatIsPlannedMayBeAnyChoice) {
 
 class PagedRecomputeTest : public ::testing::Test {
  protected:
-  /// Trains where a fraction fits. What an op overwrites is filled with NaN before.
+  /// Trains with room for a fraction of the bytes. Overwritten tensors are filled with NaN first.
   RecomputeResults TrainPaged(const Choices& choices) {
     const auto footprint = MeasureFootprint(RecomputeModel(), Train(), kPage);
     EXPECT_TRUE(footprint.ok()) << footprint.status();
@@ -201,7 +202,7 @@ TEST_F(PagedRecomputeTest, EveryChoiceGivesTheBitsOfRam) {
   }
 }
 
-TEST_F(PagedRecomputeTest, LessLives) {
+TEST_F(PagedRecomputeTest, FewerBytesLive) {
   TrainPaged(kKeepAll);
   const std::uint64_t kept = runtime_->GetStats().live_bytes_peak;
   TrainPaged(Choices(kMixture.size(), kEveryLayer));

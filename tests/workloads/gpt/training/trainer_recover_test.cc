@@ -143,7 +143,7 @@ TEST_P(TrainerRecoverTest, OneWholeStepIsSaved) {
   for (const auto& [what, count] : seen) RecordProperty(what, count);
 }
 
-/// What it was to compute is garbage.
+/// The result of a refused product is garbage.
 TEST_P(TrainerRecoverTest, AProductThatIsRefusedEndsTheStepBeforeAnUpdateTakesIt) {
   const absl::Status refused = absl::ResourceExhaustedError("no memory for a product");
   for (int op = 1; op < 60; op += 19) {

@@ -71,7 +71,7 @@ struct SavingTrainer {
   std::unique_ptr<Trainer> trainer;
 };
 
-/// What steps compute, and the bytes of a save after each.
+/// Losses of steps, and the bytes of a save after each.
 struct Reference {
   std::vector<float> losses;
   std::vector<std::string> saves;  ///< files of saves by step, from 0
@@ -124,7 +124,7 @@ TEST_P(TrainerSavesTest, EverySaveIsThatOfTheStepsDoneWhenItWasAskedFor) {
     EXPECT_TRUE(run->FinishSave().ok());
     ExpectSaves(*run.trainer, reference, asked);
     EXPECT_EQ(StateBytesOf(*run.trainer), reference.state);
-    EXPECT_TRUE(run->FinishSave().ok()) << "there is none";
+    EXPECT_TRUE(run->FinishSave().ok()) << "no save is under way";
     EXPECT_TRUE(run->TakeFinishedSaves().empty());
   }
 }
@@ -183,7 +183,7 @@ TEST(TrainerSaves, ASaveThatCannotBeMadeStopsNoStep) {
   const std::string none = directory.path() + "/none";
   SavingTrainer run(train);
   ASSERT_TRUE(run->Step(kLater).ok());
-  ASSERT_TRUE(run->StartSave(none).ok()) << "it is looked for later";
+  ASSERT_TRUE(run->StartSave(none).ok()) << "the directory is looked for later";
   ASSERT_TRUE(run->Step(kLater).ok());
   std::vector<FinishedSave> saves = run->TakeFinishedSaves();
   ASSERT_EQ(saves.size(), 1U);
@@ -205,7 +205,7 @@ TEST(TrainerSaves, ASaveThatIsGivenUpLeavesTheOlderOne) {
   ASSERT_TRUE(run->SaveState(directory.path(), "note").ok());
   run->GiveUpSave(1);
   ASSERT_TRUE(run->Step(kLater).ok());
-  // Of step 2, whose snapshot is not made before the next step, and of step 3, that is under way.
+  // The save of step 2 is given up before its snapshot is made, the save of step 3 under way.
   ASSERT_TRUE(run->StartSave(directory.path(), "note").ok());
   run->GiveUpSave(1);
   run->GiveUpSave(2);

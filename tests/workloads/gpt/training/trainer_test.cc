@@ -275,8 +275,9 @@ TEST(Trainer, CountsTheFlopsOfItsProducts) {
   const absl::StatusOr<std::unique_ptr<Trainer>> trainer =
       Trainer::Create(TinyModel(), TinyTrain(), data, memory);
   ASSERT_TRUE(trainer.ok()) << trainer.status();
-  // Per token: 6 per weight of every matrix that is multiplied, and 12 * context * width per layer
-  // for the scores and their use, forward and backward.
+  // Flops per token, forward and backward:
+  // - 6 per weight of every matrix
+  // - 12 * context * width per layer, for the scores and their use.
   const double d = 20, tokens = 4 * 9;
   const double weights = 2 * 12 * d * d + 64 * d;
   EXPECT_DOUBLE_EQ((*trainer)->FlopsPerStep(), tokens * (6 * weights + 2 * 12 * 9 * d));

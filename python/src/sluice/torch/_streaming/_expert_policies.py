@@ -68,7 +68,7 @@ class Recency:
         return min(candidates, key=self._last.__getitem__)
 
 
-# Those that ``experts=`` knows by name.
+# Policies that ``experts=`` knows by name.
 _NAMED: dict[str, Callable[[], ExpertPolicy]] = {"lfu": Frequency, "lru": Recency}
 
 # The policy of a model that was made with the implementation "sluice", where none is given.
@@ -76,7 +76,7 @@ DEFAULT = "lfu"
 
 
 class Guarded:
-    """A policy with its name. What it does wrong is an error that has the name. Threads: one at a time.
+    """A policy with its name, which each error of the policy has. Threads: one at a time.
 
     Raises InvalidArgument where ``experts`` is neither a known name nor a policy.
     """
@@ -102,14 +102,14 @@ class Guarded:
         self.name, self._policy = of, experts
 
     def touch(self, key: Key) -> None:
-        """As ``ExpertPolicy.touch``. Raises InvalidArgument."""
+        """Calls ``ExpertPolicy.touch``. Raises InvalidArgument."""
         try:
             self._policy.touch(*key)
         except Exception as error:
             raise self._raised("touch", error) from error
 
     def choose(self, candidates: tuple[Key, ...]) -> Key:
-        """As ``ExpertPolicy.choose``. Raises InvalidArgument."""
+        """Calls ``ExpertPolicy.choose``. Raises InvalidArgument."""
         try:
             victim = self._policy.choose(candidates)
         except Exception as error:

@@ -12,7 +12,7 @@ from ._expert_policies import Guarded, Key
 
 @dataclasses.dataclass(eq=False)
 class Expert:
-    """What leases an expert. It has no tensors: frames of an error would hold them."""
+    """Leases of an expert. It has no tensors: frames of an error would hold them."""
 
     key: Key
     name: str
@@ -58,9 +58,9 @@ class Residents:
         self._policy = policy
         self._frames = frames
         self._experts: dict[Key, Expert] = {}
-        # How many residents have each page: neighbours in a file share one.
+        # Number of residents that have each page: neighbours in a file share one.
         self._pages: dict[int, int] = {}
-        # Whether that is so. It is not while they are counted, and after an interrupt meanwhile.
+        # Whether the numbers are right: not during a count, nor after an interrupt in it.
         self._counted = True
         self._changed = threading.Condition()
 
@@ -78,12 +78,12 @@ class Residents:
                 self._changed.wait()
 
     def ask(self, run: object, expert: Expert, soon: Set[Expert]) -> bool:
-        """As ``use`` will, if there is room now, or makes none. Raises InvalidArgument."""
+        """Makes the expert resident like ``use``, if there is room now. Raises InvalidArgument."""
         with self._changed:
             return self._enter(run, expert, soon, soon_may_leave=False)
 
     def leave(self, run: object, experts: Iterable[Expert]) -> None:
-        """Ends what ``use`` and ``ask`` began, or what there is of it."""
+        """Ends what ``use`` and ``ask`` began, as far as they came."""
         with self._changed:
             for expert in experts:
                 used = run in expert.users
@@ -168,7 +168,7 @@ class Run:
         self._experts = experts
         self._ahead_pages = ahead_pages
         self._soon = set(experts)
-        # Where the experts begin that neither are kept nor have been asked for.
+        # Index of the first expert that is neither kept nor asked for.
         self._first = 0
         # Experts that were asked for.
         self._asked: set[Expert] = set()

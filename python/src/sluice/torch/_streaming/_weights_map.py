@@ -44,8 +44,8 @@ class WeightsMap(Mapping[str, torch.Tensor]):
         Further keys of docs/configuration.md, as ``sluice.Runtime`` takes them.
 
     A tensor is a view of its weight at one address, which must not be written. It is leased until
-    others need the room; afterwards it shows the file through the page cache. Where the index has
-    another dtype than the file, it is a copy in that. Keys that are asked for in the same order again
+    others need the room; afterwards it shows the file through the page cache. The tensor is a copy
+    if the index has another dtype than the file. Keys that are asked for in the same order again
     and again come ahead of need. ``close`` ends it. Raises as ``Runtime.open_weights``, TierFull
     (dram is too small), KeyError.
     """
