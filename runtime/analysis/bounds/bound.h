@@ -17,23 +17,29 @@
 ///
 /// In. Between two uses a page either stays above, or is fetched for the second use; a use whose
 /// old content is dead (first use after a discard, or an overwrite with nothing else alive in the
-/// page) costs nothing. Staying is an interval over ops, every kept interval saves one fetch, and
-/// at each op the intervals that cross it and the op's own pages share C frames. Dropping the
-/// interval with the furthest end whenever an op overflows keeps the largest possible number of
-/// intervals (all save the same), so F(n), counted that way from an empty tier, is the least number
-/// of fetches for n iterations. A run that starts with content above can be turned into one that
-/// starts empty by fetching that content first, at most C pages; hence any n iterations move at
-/// least F(n) - C pages. MIN is deterministic, so once it keeps at the end of iteration k + p what
-/// it kept at the end of k, F(n + p) = F(n) + F(k + p) - F(k) from there on, and in the long run an
-/// iteration moves at least (F(k + p) - F(k)) / p. A write below the link (a tensor leased to a
-/// lower tier) makes the copy above stale, so nothing is saved by keeping it. Any n gives a bound
-/// per iteration; the largest is taken.
+/// page) costs nothing.
+///
+/// Staying is an interval over ops, every kept interval saves one fetch, and at each op the
+/// intervals that cross it and the op's own pages share C frames. Dropping the interval with the
+/// furthest end whenever an op overflows keeps the largest possible number of intervals (all save
+/// the same), so F(n), counted that way from an empty tier, is the least number of fetches for n
+/// iterations.
+///
+/// A run that starts with content above can be turned into one that starts empty by fetching that
+/// content first, at most C pages; hence any n iterations move at least F(n) - C pages. MIN is
+/// deterministic, so once it keeps at the end of iteration k + p what it kept at the end of k,
+/// F(n + p) = F(n) + F(k + p) - F(k) from there on, and in the long run an iteration moves at least
+/// (F(k + p) - F(k)) / p.
+///
+/// A write below the link (a tensor leased to a lower tier) makes the copy above stale, so nothing
+/// is saved by keeping it. Any n gives a bound per iteration; the largest is taken.
 ///
 /// Out. Take one op of the iteration, and the pages that hold at that moment content that this
 /// iteration wrote above the link and that is read later. All of them that do not fit beside the
 /// op's own pages are below, so their content crossed the link since it was written, which was less
-/// than one iteration ago; the next iteration writes it anew. So every iteration moves as much. In
-/// addition, content written above and read next by an op that runs below crosses in every
+/// than one iteration ago; the next iteration writes it anew. So every iteration moves as much.
+///
+/// In addition, content written above and read next by an op that runs below crosses in every
 /// iteration wherever the frames are; such pages count once: either as that, or in the excess.
 ///
 /// What is left out keeps it a bound: bytes rather than pages decide what is alive, an op whose

@@ -11,14 +11,16 @@
 /// In. When i ends, W(i) still holds its frames, so at most C - |W(i)| pages are above beside it,
 /// those in flight included. Let these be the ones that suit best: of all pages whose content is
 /// needed after i, those whose next use comes first. That is MIN (bound.h), all intervals having
-/// begun; what it fetches for the ops i + 1 .. j is the least. Each of these fetches begins after
-/// the end of i, else the page would hold a frame then, and ends before j starts. So the link moves
-/// in(i, j) pages within the gap. One walk from i gives all j.
+/// begun; what it fetches for the ops i + 1 .. j is the least.
+///
+/// Each of these fetches begins after the end of i, else the page would hold a frame then, and ends
+/// before j starts. So the link moves in(i, j) pages within the gap. One walk from i gives all j.
 ///
 /// Out. Take what the ops i .. j - 1 write above, each write until the content is needed last,
 /// meets an op below or the page is written above again. If it is not above at some op in between
 /// where it is needed still, it was copied out after its op ended and before that op starts. At
 /// each op k at most C - |W(k)| of them are above beside W(k), and those in W(k) itself may be too.
+///
 /// Each is an interval; the greatest number that can stay throughout is found as before. (Those
 /// that are copied, but which k holds, are given a frame for nothing, which only raises it.) The
 /// rest, and what ops below meet up to j, is out(i, j), copied within the gap. Writes of one page

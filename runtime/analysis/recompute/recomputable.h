@@ -33,6 +33,7 @@ inline constexpr std::size_t kRecomputableAccessesMax = std::size_t{1} << 20;
 /// - has a writer that finds all its inputs, unchanged and not discarded, before `next_use`
 /// An input may be made again, too, if it is there by then. Of tensors that exclude each other
 /// those stay that cost the least per byte-second. So any subset of the result is possible as well.
+///
 /// Tensors that share bytes with others are left out. Only the `count_max` with the most
 /// byte-seconds are looked at, and only as many as their writers have kRecomputableAccessesMax
 /// accesses together. The result is in the order of `next_use`, then of `writer`.
