@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <span>
 #include <vector>
 
 #include "examples/check.h"
@@ -41,7 +42,7 @@ const void* Address(sluice::Runtime& runtime, TensorId tensor) {
 }
 
 /// Runs an iteration that reads the tensors in this order.
-void Iterate(sluice::Runtime& runtime, std::vector<TensorId> tensors) {
+void Iterate(sluice::Runtime& runtime, const std::vector<TensorId>& tensors) {
   Check(runtime.BeginIteration("step"));
   for (const TensorId tensor : tensors) {
     sluice::Op op = runtime.BeginOp({.name = "read"});

@@ -109,7 +109,7 @@ int main() {
   options.io.keep_free = 1_GiB * (1 << 30);  // no disk has that
   const absl::Status full = sluice::Runtime::Create(options).status();
   std::printf("%s\n", full.ToString().c_str());
-  return right && off && stats.schedules_dropped == 1 && stats.iterations_too_long == 1 &&
+  return right && off && stats.schedules_dropped >= 1 && stats.iterations_too_long == 1 &&
                  absl::IsResourceExhausted(full)
              ? 0
              : 1;

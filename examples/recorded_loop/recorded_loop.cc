@@ -52,7 +52,8 @@ int PrintSchedule(const sluice::Schedule& schedule) {
     std::printf("%s in lane %s, %.4f s:", op.name.c_str(), op.lane.c_str(), op.seconds);
     for (const sluice::ScheduleAccess& access : op.accesses) {
       const sluice::ScheduleTensor& tensor = schedule.tensors[access.tensor];
-      std::printf(" %s of %s", sluice::ToString(access.mode).data(), tensor.name.c_str());
+      std::printf(
+          " %s of %s", std::string(sluice::ToString(access.mode)).c_str(), tensor.name.c_str());
       recomputable += access.recompute_seconds.has_value();
     }
     for (const sluice::ScheduleAccess& dead : op.discards) {
