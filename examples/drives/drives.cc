@@ -57,6 +57,7 @@ int main(int argc, char** argv) {
   options.nvme_bytes = 32_MiB;  // sum over all drives
   options.io.directory = argv[1];
   options.io.more_directories.assign(argv + 2, argv + argc);
+  options.io.keep_free = 64_MiB;  // space of each file system that others may need
   options.listener = &alarms;
   const auto runtime = Check(sluice::Runtime::Create(options));
 
