@@ -11,6 +11,7 @@ namespace sluice::base {
 
 /// The status for a failed system call. `what` names the call and its object ("open /var/tmp/x").
 /// The message ends with the errno's name and text.
+///
 /// | ENOSPC, EDQUOT, EFBIG, ENOMEM | ResourceExhausted |
 /// | EPERM, EACCES | PermissionDenied |
 /// | ENOENT | NotFound |

@@ -44,9 +44,10 @@ enum class MapAccess : std::uint8_t { kReadWrite, kRead };
 
 /// Frames of host memory on one NUMA node. Their memory is a memfd made of chunks of min(256 MiB,
 /// budget / 8 rounded up to 2 MiB and to a page). It is bound, first-touched in parallel and
-/// collapsed to huge pages 2 MiB by 2 MiB. A last part of less than 2 MiB stays on small pages. All
-/// I/O uses frame addresses. MapAt maps the same frames a second time, under another address, for
-/// compute code. The memory is left out of core dumps, and a forked child does not have it.
+/// collapsed to huge pages 2 MiB by 2 MiB. A last part of less than 2 MiB stays on small pages.
+///
+/// All I/O uses frame addresses. MapAt maps the same frames a second time, under another address,
+/// for compute code. The memory is left out of core dumps, and a forked child does not have it.
 /// Threads: const methods and MapAt from any thread. Shrink and Grow are externally synchronised
 /// with each other, and with the use of the frames that they give back or take.
 class Arena {

@@ -127,11 +127,15 @@ run_examples() {
   local example
   write_checkpoint "$1/model.safetensors"
   mkdir "$1/saves"
+  mkdir -m 700 "$1/drive0" "$1/drive1"
   for example in hello recorded_loop optimizer "policy --policy mru" "policy --policy lru" \
     "stream_weights $1/model.safetensors" streams budgets frames lookup sources views watch \
-    "configured job.rows=8" callers_memory mixed_precision ranks experts "checkpoints $1/saves" "checkpoints $1/saves"; do
+    "configured job.rows=8" callers_memory mixed_precision ranks experts "checkpoints $1/saves" "checkpoints $1/saves" \
+    all_paged foresight "drives $1/drive0 $1/drive1" gpu machine counters debugging; do
     "$1"/$example || return
   done
+  build/release/bin/sluice weights sum "$1/model.safetensors" &&
+    "$1/stream_weights" "$1/model.safetensors" require
 }
 
 # An application outside the tree finds, builds and runs against what is installed.

@@ -35,6 +35,7 @@ int main(int argc, char** argv) {
 
   std::int64_t rows = 4;  // kept where no key says otherwise
   std::string tier_name = "dram";
+  if (!config.Has("job.rows")) std::printf("job.rows is %jd\n", std::intmax_t{rows});
   Check(config.Read("job.rows", &rows));
   Check(config.Read("job.tier", &tier_name));
   sluice::RuntimeOptions options = Check(sluice::ReadRuntimeOptions(config));
@@ -47,10 +48,14 @@ int main(int argc, char** argv) {
       Check(runtime->CreateTensor({.name = "rows", .shape = {rows, 1 << 16}}));
   // A request that could never be granted is known before any work.
   Check(runtime->CheckAccess({.tensor = tensor, .tier = tier}));
+  const std::vector<std::int64_t> shape = Check(runtime->ShapeOfTensor(tensor));
+  const sluice::DType type = Check(runtime->TypeOfTensor(tensor));
   sluice::Op op = runtime->BeginOp({.name = "read"});
   const sluice::Lease lease = Check(op.Acquire({.tensor = tensor, .tier = tier}));
-  std::printf("%s in %s\n",
+  std::printf("%s of %s in %s\n",
               sluice::ToString(sluice::Bytes(lease.Contiguous().size())).c_str(),
+              std::string(sluice::ToString(type)).c_str(),
               sluice::ToString(lease.tier()).c_str());
-  return lease.tier() == tier ? 0 : 1;
+  const std::uint64_t bytes = static_cast<std::uint64_t>(shape[0] * shape[1]) * SizeOf(type);
+  return lease.tier() == tier && lease.Contiguous().size() == bytes ? 0 : 1;
 }

@@ -44,8 +44,12 @@ int main() {
   const auto runtime = Check(sluice::Runtime::Create(options));
   const sluice::TensorId parameter =
       Check(runtime->CreateTensor({.name = "weight", .shape = {kElements}}));
-  const auto optimizer = Check(sluice::OffloadedOptimizer::Create(
-      *runtime, {.accumulate = sluice::DType::kF32, .clip_norm = 1e4, .skip_not_finite = true}));
+  const auto optimizer =
+      Check(sluice::OffloadedOptimizer::Create(*runtime,
+                                               {.accumulator_lowest = sluice::TierKind::kNvme,
+                                                .accumulate = sluice::DType::kF32,
+                                                .clip_norm = 1e4,
+                                                .skip_not_finite = true}));
   const std::vector<sluice::GroupId> groups = {
       Check(optimizer->AddGroup({.name = "all", .parameters = {parameter}}))};
   std::vector<std::uint16_t> gradients(kElements), copy(kElements);

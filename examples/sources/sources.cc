@@ -1,5 +1,9 @@
-// Where a tensor's first bytes come from: a file that is read in place, memory that the program
-// gives up, many small values that share pages. And how they go: Discard, Free.
+// Where a tensor's first bytes come from: a file that is read in place, parts of files joined,
+// memory that the program gives up, many small values that share pages. And how they go: Discard,
+// Free.
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -27,11 +31,64 @@ bool IsAll(sluice::Runtime& runtime, TensorId tensor, char value) {
   return bytes == std::vector<char>(bytes.size(), value);
 }
 
+/// A tensor of a file that is only read.
+TensorSpec FromFile(const std::string& path, std::uint64_t offset) {
+  return {.name = "file",
+          .shape = {kElements},
+          .dtype = sluice::DType::kU8,
+          .file = sluice::FileHome{.path = path, .offset = offset, .read_only = true}};
+}
+
+/// Whether a tensor of both parts of the file, the second one first, has their bytes.
+bool JoinsParts(sluice::Runtime& runtime, const std::string& path) {
+  const std::vector<TensorSpec> specs = {FromFile(path, 0), FromFile(path, kElements)};
+  const std::vector<TensorId> parts = Check(runtime.CreateTensors(specs));
+  const TensorId joined = Check(runtime.CreateTensor({.name = "joined",
+                                                      .shape = {2 * kElements},
+                                                      .dtype = sluice::DType::kU8,
+                                                      .joined = {parts[1], parts[0]}}));
+  for (const TensorId part : parts) Check(runtime.Free(part));
+  std::string bytes(2 * kElements, '\0');
+  Check(runtime.Read(joined, std::as_writable_bytes(std::span(bytes))));
+  return bytes == std::string(kElements, 'g') + std::string(kElements, 'f');
+}
+
+/// Whether pages of a file are verified by checksums that the program has of it.
+bool VerifiesFile(sluice::Runtime& runtime, const std::string& path, const std::string& content) {
+  constexpr std::size_t kBlock = 64 << 10;
+  std::vector<std::int64_t> sums;
+  for (std::size_t i = 0; i < content.size(); i += kBlock) {
+    const std::size_t size = std::min(kBlock, content.size() - i);
+    sums.push_back(static_cast<std::int64_t>(XXH3_64bits(content.data() + i, size)));
+  }
+  TensorSpec spec = FromFile(path, 0);
+  spec.file->block_sums = std::make_shared<const std::vector<std::int64_t>>(sums);
+  const bool whole = IsAll(runtime, Check(runtime.CreateTensor(spec)), 'f');
+  // A sum that does not fit stands for damage in the first block.
+  ++sums[0];
+  spec.file->block_sums = std::make_shared<const std::vector<std::int64_t>>(sums);
+  std::byte first;
+  const TensorId damaged = Check(runtime.CreateTensor(spec));
+  const absl::Status lost = runtime.Read(damaged, std::span(&first, 1));
+  std::printf("damaged: %s\n", lost.ToString().c_str());
+  return whole && absl::IsDataLoss(lost);
+}
+
+/// Whether a tensor that never goes to disk takes capacity of dram.
+bool StaysInDram(sluice::Runtime& runtime) {
+  const TensorSpec spec{.name = "norms", .shape = {1 << 16}, .lowest = sluice::TierKind::kDram};
+  const std::uint64_t before = runtime.GetStats().tiers.at("dram").committed_bytes;
+  Check(runtime.CreateTensor(spec));
+  const std::uint64_t committed = runtime.GetStats().tiers.at("dram").committed_bytes - before;
+  return committed == SizeOf(spec).count();
+}
+
 }  // namespace
 
 int main() {
   const auto path = std::filesystem::temp_directory_path() / "sluice_sources_example";
-  std::ofstream(path, std::ios::binary) << std::string(kElements, 'f');
+  const std::string content = std::string(kElements, 'f') + std::string(kElements, 'g');
+  std::ofstream(path, std::ios::binary) << content;
   sluice::RuntimeOptions options;
   options.page_bytes = 64_KiB;
   options.dram_bytes = 2_MiB;
@@ -39,12 +96,9 @@ int main() {
   const auto runtime = Check(sluice::Runtime::Create(options));
 
   // Nothing is copied, and nothing is written to the file. No tier keeps room for the pages.
-  const TensorId from_file =
-      Check(runtime->CreateTensor({.name = "file",
-                                   .shape = {kElements},
-                                   .dtype = sluice::DType::kU8,
-                                   .file = sluice::FileHome{.path = path, .read_only = true}}));
-  bool right = IsAll(*runtime, from_file, 'f');
+  const TensorId from_file = Check(runtime->CreateTensor(FromFile(path, 0)));
+  bool right = IsAll(*runtime, from_file, 'f') && JoinsParts(*runtime, path) &&
+               VerifiesFile(*runtime, path, content) && StaysInDram(*runtime);
 
   // The bytes are copied, then the program's own copy goes. If a page is ever lost, `reproduce`
   // makes it again in place of an error.

@@ -1,6 +1,6 @@
 // Reads a checkpoint pass by pass, as inference does, under a budget that it does not fit into:
 //
-//   stream_weights PATH   # a safetensors file, an index, or a directory with one
+//   stream_weights PATH [require]   # a safetensors file, an index, or a directory with one
 //
 // The first pass is recorded. In the others pages come ahead of need, and the part that fits stays.
 #include <chrono>
@@ -28,8 +28,8 @@ std::uint64_t Use(sluice::Runtime& runtime, const sluice::Weight& weight) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "Usage: %s PATH\n", argv[0]);
+  if (argc != 2 && argc != 3) {
+    std::fprintf(stderr, "Usage: %s PATH [require]\n", argv[0]);
     return 2;
   }
   sluice::RuntimeOptions options;
@@ -38,7 +38,10 @@ int main(int argc, char** argv) {
   options.dram_bytes = 64_MiB;
   options.nvme_bytes = 0_MiB;  // weights are read from their files
   const auto runtime = Check(sluice::Runtime::Create(options));
-  const std::vector<sluice::Weight> weights = Check(runtime->OpenWeights(argv[1]));
+  // Checksums that `sluice weights sum PATH` wrote verify each page, where they are there.
+  const sluice::WeightOptions verified{.sums =
+                                           argc == 3 ? sluice::Use::kRequire : sluice::Use::kAuto};
+  const std::vector<sluice::Weight> weights = Check(runtime->OpenWeights(argv[1], verified));
   std::uint64_t bytes = 0, first_sum = 0;
   for (const sluice::Weight& weight : weights) bytes += weight.bytes.count();
   for (int pass = 1; pass <= 4; ++pass) {

@@ -160,9 +160,8 @@ struct RuntimeOptions {
   /// lease, at most 1e6; 0: never.
   double stall_seconds = 10.0;
 
-  /// Debug aids: kOverwrite leases filled with NaN; the event stream kept for replay.
+  /// Debug aid: kOverwrite leases filled with NaN.
   bool fill_overwrite_with_nan = false;
-  bool record_events = false;
 
   /// Optional receivers; events.h has the rules for threads and lifetime.
   LogSink log = {};

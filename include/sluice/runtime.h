@@ -146,10 +146,11 @@ class Runtime {
   absl::Status CheckAccess(const Access& access) const;
   /// The tensor's bytes at its address in dram, which its contiguous leases in dram have, too.
   /// TensorSpec::off_lease says what is there outside a lease. Lifetime: the tensor's, and the
-  /// Runtime's; a child of fork does not have them. Threads: any may read there at any time. Bytes
-  /// that a lease is writing are seen as they come; under a kOverwrite lease others may be there
-  /// until then. Errors: NotFound, InvalidArgument (the tensor is never in dram), ResourceExhausted
-  /// (addresses).
+  /// Runtime's; a child of fork does not have them.
+  ///
+  /// Threads: any may read there at any time. Bytes that a lease is writing are seen as they come;
+  /// under a kOverwrite lease others may be there until then. Errors: NotFound, InvalidArgument
+  /// (the tensor is never in dram), ResourceExhausted (addresses).
   absl::StatusOr<std::span<const std::byte>> AddressOf(TensorId tensor) const;
   /// RuntimeOptions::page_bytes.
   Bytes PageBytes() const;

@@ -45,10 +45,11 @@ class StreamRef {
 
   /// Blocks the caller until work that is enqueued on the stream afterwards finds the ticket's
   /// pages in place. Copies to a GPU may still run: the call returns once each page of hbm is
-  /// verified in dram and its copy enqueued. Ticket::Take then gives the leases at once. The leases
-  /// are for work of this stream, and of each other stream that waits on the ticket as well. The
-  /// time of the op includes what the stream waits for such copies. Errors: as Ticket::Take, and
-  /// Unavailable (a dead GPU).
+  /// verified in dram and its copy enqueued. Ticket::Take then gives the leases at once.
+  ///
+  /// The leases are for work of this stream, and of each other stream that waits on the ticket as
+  /// well. The time of the op includes what the stream waits for such copies. Errors: as
+  /// Ticket::Take, and Unavailable (a dead GPU).
   absl::Status WaitOn(Ticket& ticket);
   /// Takes `lease` and releases it when everything enqueued so far is done; at once without a
   /// stream. Never blocks. Errors: FailedPrecondition (the stream is captured into a graph),

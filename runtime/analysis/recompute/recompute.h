@@ -51,11 +51,12 @@ struct RecomputePlan {
 /// Chooses a relief for each candidate until all that lives fits. Offloaded candidates must be out
 /// when the last candidate is written, and come in after that. So each of the two parts of an
 /// iteration is taken to last as long as its compute or its busiest link. The parts of round trips
-/// that are longer than their idle time are added. One candidate after another gets the relief that
-/// costs the least per byte-second relieved. Transfers that hide are offloaded at no cost until a
-/// link is full. After that the cheaper of waiting and recomputing is taken. The result is no
-/// slower than offloading everything and no slower than recomputing everything. O(candidates^2 *
-/// links).
+/// that are longer than their idle time are added.
+///
+/// One candidate after another gets the relief that costs the least per byte-second relieved.
+/// Transfers that hide are offloaded at no cost until a link is full. After that the cheaper of
+/// waiting and recomputing is taken. The result is no slower than offloading everything and no
+/// slower than recomputing everything. O(candidates^2 * links).
 RecomputePlan PlanRecompute(const RecomputeProblem& problem);
 
 /// Does PlanRecompute with one relief for all candidates that must leave.

@@ -53,17 +53,21 @@ struct PlannedGap {
 /// The sweep keeps every page at first but the dead ones. Then it goes through the steps in order,
 /// beginning with the emptiest. Where more pages are there than fit, the page leaves whose next use
 /// is furthest (Belady). It is away only for as long as the link leaves it away. Pages are written
-/// as soon as their last writer is over, in the order in which they were chosen. They may be read
-/// and stay after that. They come back as late as possible, in time that no other page has taken. A
-/// page that cannot be out by the step, or must come back before it, does not help. The sweep then
-/// takes the next one. When none helps, the furthest leaves nevertheless, and the step will wait.
+/// as soon as their last writer is over, in the order in which they were chosen.
+///
+/// They may be read and stay after that. They come back as late as possible, in time that no other
+/// page has taken. A page that cannot be out by the step, or must come back before it, does not
+/// help. The sweep then takes the next one. When none helps, the furthest leaves nevertheless, and
+/// the step will wait.
 ///
 /// Note [As good as the furthest]
 /// The number of pages in the tier only falls, so a step that has room keeps it. The steps that
 /// count are those without room. Take the last of them that the furthest gap reaches: another gap
 /// that reaches beyond it is away in the same steps that count. Whichever of the two is taken, as
-/// few pages leave in all. Among such gaps one goes first whose pages are written by then: it
-/// leaves for nothing, just when much has to leave.
+/// few pages leave in all.
+///
+/// Among such gaps one goes first whose pages are written by then: it leaves for nothing, just when
+/// much has to leave.
 class PlanSweep {
  public:
   PlanSweep(std::vector<PlanGap> gaps,

@@ -12,10 +12,11 @@ namespace sluice::core {
 /// Note [Spread reads]
 /// Belady's choice keeps whole ops: the pages of some ops stay, all pages of the others come in
 /// every iteration. A step then needs frames for all pages of its op. While ops compute whose pages
-/// are there, nothing comes, as there is no frame. So each op keeps as many pages that as many come
-/// for each op as for any other. A step then takes fewer frames, so more pages stay. With equal ops
-/// as few pages come as in Belady's optimum over many iterations. Frames for the pages that the
-/// link brings while a step computes are left free.
+/// are there, nothing comes, as there is no frame.
+///
+/// So each op keeps as many pages that as many come for each op as for any other. A step then takes
+/// fewer frames, so more pages stay. With equal ops as few pages come as in Belady's optimum over
+/// many iterations. Frames for the pages that the link brings while a step computes are left free.
 std::optional<PlanInput> SpreadReads(const PlanInput& input);
 
 }  // namespace sluice::core

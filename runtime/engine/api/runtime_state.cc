@@ -107,7 +107,7 @@ absl::Status RuntimeState::SetUp(const engine::BackendHooks& hooks) {
   for (const FallbackEvent& event : backends_->fallbacks()) health_.NoteFallback(event);
   TellOfUnregistered(tiers_->store(), logger_);
   if (core_options.policy->planned()) SLUICE_RETURN_IF_ERROR(StartPlanner());
-  event_log_ = std::make_unique<engine::EventLog>(core_options, options_.record_events);
+  event_log_ = std::make_unique<engine::EventLog>(core_options, hooks.record_events);
   const core::TierIndex dram = *tiers_->IndexOf(kDram0);
   mapper_ = std::make_unique<engine::SerialExecutor>();
   SLUICE_RETURN_IF_ERROR(mapper_->Start("sluice-mapper", options_.cpus));

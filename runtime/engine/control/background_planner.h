@@ -49,6 +49,7 @@ using PlanMaker = std::function<std::optional<core::Plan>(const core::PlanInput&
 /// links have drifted, or the core has dropped the plan. A single iteration that takes another time
 /// than those around it is no drift. The planner has a thread of its own, so that neither the core
 /// nor the program waits.
+///
 /// Threads: the core thread only, but for the destructor, which is called when that thread has
 /// returned. The destructor gives up a plan that is being made.
 class BackgroundPlanner {

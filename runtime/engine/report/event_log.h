@@ -14,9 +14,9 @@
 namespace sluice::engine {
 
 /// Events that a Runtime's core was told. The log keeps the last kCapacity, to write them when
-/// something went wrong. With RuntimeOptions::record_events it keeps all from the start on, with
-/// the answers. Feeding all of them to a fresh core made with `options` and a fresh policy must
-/// give the same actions. Threads: the core thread, but for Copy: any thread may call it where all
+/// something went wrong. With BackendHooks::record_events it keeps all from the start on, with the
+/// answers. Feeding all of them to a fresh core made with `options` and a fresh policy must give
+/// the same actions. Threads: the core thread, but for Copy: any thread may call it where all
 /// events are kept.
 class EventLog {
  public:

@@ -37,6 +37,8 @@ struct BackendHooks {
   std::vector<numa::MemoryNode> memory_nodes;
   /// Folder that holds sys, where the node of a GPU is found.
   std::string system_root = "/";
+  /// Every event of the core and its answers are kept, to be replayed (EventLog).
+  bool record_events = false;
 };
 
 /// Frames of each tier: the budgets, divided among the processes of the host and rounded down to

@@ -123,6 +123,7 @@ class Kernel {
   /// Returns false when a scaled gradient was not finite. The elements that it met are then no
   /// numbers either, so an optimizer that may skip a step scans the gradients first
   /// (gradient_scan.h).
+  ///
   /// Threads: any, on runs that do not overlap. A kernel rounds to nearest and keeps denormals,
   /// whatever the thread's settings are.
   bool operator()(const KernelArgs& args) const;

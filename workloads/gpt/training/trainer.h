@@ -95,10 +95,12 @@ class ComputeThreads;
 /// gradients, AdamW moments and the update are in dram. If a Runtime pages the tensors, its
 /// OffloadedOptimizer makes the updates. Activations are stashed in hbm after each layer's forward.
 /// The backward reads them in reverse order, or makes them again.
+///
 /// Results are bit-identical for the same configs and data, whatever the Memory, the number of
 /// threads and the layers that are recomputed. After an error of the Memory a step may be half
-/// done: every later call answers with that error, until Recover. Threads: externally synchronised.
-/// Lifetime: `memory` and `data` outlive it.
+/// done: every later call answers with that error, until Recover.
+///
+/// Threads: externally synchronised. Lifetime: `memory` and `data` outlive it.
 class Trainer {
  public:
   /// Creates and initialises every tensor. Errors: InvalidArgument (config), ResourceExhausted (a
@@ -152,10 +154,13 @@ class Trainer {
   /// at once. The save is of the steps done by now. If an update is pending, the next step makes
   /// the snapshot once the update is complete, before updates of its own begin. Parts of the save
   /// that later updates write slow these updates; the iteration keys of their steps end in
-  /// kSaveSuffix. A save that was asked for before, and is not whole, is completed first. A next
-  /// step whose loss is no finite number gives the save up before its own updates write the rest.
-  /// TakeFinishedSaves tells the outcome, files included; no step fails because of it. Errors:
-  /// Unimplemented, FailedPrecondition as of SaveState; those of a step that failed.
+  /// kSaveSuffix.
+  ///
+  /// A save that was asked for before, and is not whole, is completed first. A next step whose loss
+  /// is no finite number gives the save up before its own updates write the rest. TakeFinishedSaves
+  /// tells the outcome, files included; no step fails because of it.
+  ///
+  /// Errors: Unimplemented, FailedPrecondition as of SaveState; those of a step that failed.
   absl::Status StartSave(const std::string& directory, std::string_view note = {});
   /// Completes a pending update, and blocks until the last save of StartSave is over. It works also
   /// after a failed step, as far as the saved content is still there. Errors: that of the save,

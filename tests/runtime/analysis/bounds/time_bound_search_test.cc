@@ -156,35 +156,40 @@ void CheckInstance(const Instance& instance, int iterations, Tightness* tightnes
   tightness->exact += bound.bound_s > steady - 1e-9 ? 1 : 0;
 }
 
-Tightness CheckMany(std::uint32_t seeds, int iterations, Shape shape) {
+/// Prints a row of docs/results/bounds.jsonl.
+Tightness CheckMany(const char* name, std::uint32_t seeds, int iterations, Shape shape) {
   Tightness tightness;
   for (std::uint32_t seed = 1; seed <= seeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     CheckInstance(RandomInstances(seed, shape).Next(), iterations, &tightness);
     if (::testing::Test::HasFatalFailure()) break;
   }
-  std::printf("searched %d, slower than compute %d, of these exact %d, mean bound / optimum %.3f\n",
-              tightness.searched,
-              tightness.above_compute,
-              tightness.exact,
-              tightness.mean());
+  std::printf(
+      "{\"case\":\"search/%s\",\"schedules\":%d,\"slower_than_compute\":%d,\"exact\":%d,"
+      "\"mean_bound_over_optimum\":%.3f}\n",
+      name,
+      tightness.searched,
+      tightness.above_compute,
+      tightness.exact,
+      tightness.mean());
   return tightness;
 }
 
 TEST(TimeBoundSearchTest, NothingIsFasterThanTheBoundOverOneLink) {
   const Tightness tightness =
-      CheckMany(3000 / kSearchSeedDivisor, 12, {.pages_max = 6, .ops_max = 6});
+      CheckMany("one link", 3000 / kSearchSeedDivisor, 12, {.pages_max = 6, .ops_max = 6});
   EXPECT_GT(tightness.mean(), 0.93);
 }
 
 TEST(TimeBoundSearchTest, NothingIsFasterThanTheBoundOverTwoLinks) {
-  const Tightness tightness =
-      CheckMany(250 / kSearchSeedDivisor, 6, {.pages_max = 5, .ops_max = 5, .tiers = 3});
+  const Tightness tightness = CheckMany(
+      "two links", 250 / kSearchSeedDivisor, 6, {.pages_max = 5, .ops_max = 5, .tiers = 3});
   EXPECT_GT(tightness.mean(), 0.9);
 }
 
 TEST(TimeBoundSearchTest, NothingIsFasterThanTheBoundOfTwoLanes) {
-  const Tightness tightness = CheckMany(250, 4, {.pages_max = 5, .ops_max = 5, .lanes = 2});
+  const Tightness tightness =
+      CheckMany("two lanes", 250, 4, {.pages_max = 5, .ops_max = 5, .lanes = 2});
   EXPECT_GT(tightness.mean(), 0.75);
 }
 

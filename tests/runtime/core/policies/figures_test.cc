@@ -9,7 +9,7 @@
 #include "tests/runtime/core/policies/trace.h"
 #include "tests/support/sanitizers.h"
 
-/// The figures of docs/results/policies.md; this test prints them.
+/// The figures of docs/results/policies.md; this test prints its rows, policies.jsonl.
 
 namespace sluice::core {
 namespace {
@@ -47,25 +47,18 @@ TEST(NextUseCostTest, MovesLessThanMinWhereMuchIsWritten) {
       }
     }
   }
-  std::printf(
-      "pages moved: seeds 1 to 40, 60 pages, 6, 20 and 40 frames, 50 %% writes, 10 %% "
-      "overwrites\n%-12s %10s %10s %10s %10s %8s\n",
-      "trace",
-      "min in",
-      "min out",
-      "cost in",
-      "cost out",
-      "ratio");
   min["all"] = min_sum;
   cost["all"] = cost_sum;
   for (const auto& [name, moved] : min) {
-    std::printf("%-12s %10.0f %10.0f %10.0f %10.0f %8.4f\n",
-                name.c_str(),
-                moved.in,
-                moved.out,
-                cost[name].in,
-                cost[name].out,
-                cost[name].both() / moved.both());
+    std::printf(
+        "{\"case\":\"moved/%s\",\"min_in\":%.0f,\"min_out\":%.0f,\"cost_in\":%.0f,"
+        "\"cost_out\":%.0f,\"ratio\":%.4f}\n",
+        name.c_str(),
+        moved.in,
+        moved.out,
+        cost[name].in,
+        cost[name].out,
+        cost[name].both() / moved.both());
     EXPECT_LE(cost[name].both(), moved.both()) << name;
   }
 }
@@ -78,18 +71,17 @@ TEST(HitRatioTest, NoPolicyHitsMoreOftenThanMin) {
                                           {"loop", LoopTrace(training)},
                                           {"up and down", UpAndDownTrace(training)}};
   std::map<std::string, std::map<std::string, double>> ratios;
-  std::printf("hit ratios, 500 frames\n%-14s", "policy");
-  for (const auto& [name, trace] : traces) std::printf(" %12s", name.c_str());
   for (const std::string& policy : PolicyNames()) {
-    std::printf("\n%-14s", policy.c_str());
     for (const auto& [name, trace] : traces) {
       PolicyCache cache(policy, 500, trace);
       while (!cache.done()) cache.Next();
       ratios[name][policy] = static_cast<double>(cache.hits()) / static_cast<double>(trace.size());
-      std::printf(" %12.4f", ratios[name][policy]);
+      std::printf("{\"case\":\"hits/%s/%s\",\"value\":%.4f}\n",
+                  name.c_str(),
+                  policy.c_str(),
+                  ratios[name][policy]);
     }
   }
-  std::printf("\n");
   for (const auto& [name, of] : ratios) {
     for (const auto& [policy, ratio] : of) EXPECT_LE(ratio, of.at("min")) << name << " " << policy;
   }

@@ -213,7 +213,7 @@ TEST_F(IterationTest, TensorsMayComeAndGoWithinAnIteration) {
 
 TEST_F(IterationTest, TheEventLogReplaysToTheSameActions) {
   StoreFaults& faults = runtime_.faults;
-  runtime_.options.record_events = true;
+  runtime_.hooks.record_events = true;
   runtime_.hooks.wrap_store = [&](auto store) { return faults.Wrap(std::move(store)); };
   Start();
   for (int step = 0; step < 3; ++step) TrainStep();

@@ -169,7 +169,6 @@ TEST(MachineLimitsTest, ATopologyThatTheContainerRefusesIsNamed) {
 
 std::uint32_t CopiesInFlightMax(std::uint32_t queue_depth) {
   RuntimeFixture runtime;
-  runtime.options.record_events = true;
   runtime.options.io.queue_depth = queue_depth;
   runtime.Start();
   const auto* log = internal::RuntimeAccess::StateOf(*runtime).event_log();

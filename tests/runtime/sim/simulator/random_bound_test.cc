@@ -126,15 +126,19 @@ void RunPolicies(RandomRun run, Qualities* qualities) {
   }
 }
 
-void Print(const Qualities& qualities) {
+/// Prints rows of docs/results/bounds.jsonl.
+void Print(const char* name, const Qualities& qualities) {
   std::string text;
   for (const auto& [policy, quality] : qualities) {
     if (quality.runs == 0) continue;
-    text += fmt::format("{:14} time / bound: mean {:.3f}, geometric mean {:.3f}, of {} runs\n",
-                        policy,
-                        quality.mean(),
-                        quality.geometric_mean(),
-                        quality.runs);
+    text += fmt::format(
+        "{{\"case\":\"{}/{}\",\"mean_time_over_bound\":{:.3f},"
+        "\"geometric_mean\":{:.3f},\"runs\":{}}}\n",
+        name,
+        policy,
+        quality.mean(),
+        quality.geometric_mean(),
+        quality.runs);
   }
   std::printf("%s", text.c_str());
 }
@@ -159,7 +163,7 @@ TEST(RandomBoundTest, NoPolicyIsFasterThanTheBoundAndPlannedIsNotBehind) {
     RunPolicies(MakeRandomRun(seed), &qualities);
     if (HasFatalFailure()) return;
   }
-  Print(qualities);
+  Print("simulator", qualities);
   if (seeds.only == 0 && seeds.last >= kSeeds) JudgePlanned(qualities);
 }
 
@@ -172,7 +176,7 @@ TEST(RandomBoundTest, NoPolicyIsFasterThanTheBoundOverSeveralPaths) {
     RunPolicies(std::move(run), &qualities);
     if (HasFatalFailure()) return;
   }
-  Print(qualities);
+  Print("simulator, several paths", qualities);
   if (seeds.only != 0) return;
   EXPECT_GT(qualities["planned"].runs, static_cast<int>(kSeedsHere / 10));
 }
