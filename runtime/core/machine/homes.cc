@@ -5,7 +5,7 @@
 
 namespace sluice::core {
 
-/// The page's home, once homes are chosen. Before, the frame that the page was mapped to: it may be
+/// The page's home, if homes are chosen. Else the frame that the page was mapped to: it may be
 /// mapped to it still.
 FrameIndex Core::Impl::TakeFrameFor(TierIndex tier, PageIndex index) {
   const Page& p = page(index);

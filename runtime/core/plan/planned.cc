@@ -77,7 +77,7 @@ void Core::Impl::TakePlannedStep(Position position) {
       return pages_[page].was_mapped_to[t] != kNoFrame;
     };
     const std::uint64_t moved = state.mappings.again - state.mappings.in_place;
-    state.homes.BeginIteration(state.pool, is_mapped, moved);
+    state.homes.BeginIteration(plan_->recording, state.pool, is_mapped, moved);
   }
   for (const PlannedFetch& fetch : plan_->fetches[PlannedStep(position)]) {
     FetchPlanned(fetch, position + fetch.distance);

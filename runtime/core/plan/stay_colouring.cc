@@ -11,6 +11,11 @@
 namespace sluice::core {
 namespace {
 
+/// Idle frames that are tried for all pages together, and for each page beyond that. The core
+/// thread waits for the choice.
+constexpr std::size_t kTriesMax = 8'000'000;
+constexpr std::size_t kTriesBeyond = 32;
+
 /// All stays of one page.
 using PageStays = std::span<const Stay>;
 
@@ -52,13 +57,16 @@ class FrameTimes {
       }
     }
   }
-  /// The first idle frame that is free during the stays; kNoFrame: none.
-  FrameIndex FirstFree(PageStays stays) const {
-    const auto found = std::find_if(idle_.begin(), idle_.end(), [&](FrameIndex frame) {
-      return std::all_of(
-          stays.begin(), stays.end(), [&](const Stay& stay) { return IsFree(frame, stay); });
-    });
-    return found == idle_.end() ? kNoFrame : *found;
+  /// The first idle frame that is free during the stays; kNoFrame: none among those that are tried.
+  FrameIndex FirstFree(PageStays stays) {
+    std::size_t left = std::max(tries_left_, kTriesBeyond);
+    for (auto frame = idle_.begin(); frame != idle_.end() && left > 0; ++frame, --left) {
+      if (tries_left_ > 0) --tries_left_;
+      const bool free = std::all_of(
+          stays.begin(), stays.end(), [&](const Stay& stay) { return IsFree(*frame, stay); });
+      if (free) return *frame;
+    }
+    return kNoFrame;
   }
   void Give(FrameIndex frame, PageStays stays) {
     for (const Stay& stay : stays) {
@@ -82,6 +90,7 @@ class FrameTimes {
   const std::vector<bool>& usable_;
   std::vector<std::map<std::uint32_t, std::uint32_t>> taken_;  ///< begins and ends, by frame
   std::set<FrameIndex> idle_;  ///< usable frames without a stay at the event
+  std::size_t tries_left_ = kTriesMax;
   std::priority_queue<Change, std::vector<Change>, std::greater<>> changes_;
 };
 

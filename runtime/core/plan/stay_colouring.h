@@ -31,7 +31,7 @@ std::vector<Stay> StaysOf(std::span<const FrameEvent> events, std::span<const Pa
 /// are in `owners` keep their frames, so that the next iteration begins as foreseen. The others are
 /// given frames as intervals are coloured: in the order in which they first come, each the first
 /// one that is free; those that `is_mapped` says are mapped first, as others take any frame as
-/// well. O(n log n) unless many pages find none.
+/// well. O(n log n): of very many pages, some may find none though there is one.
 std::vector<FrameIndex> ColourStays(std::span<const Stay> stays,
                                     std::span<const PageIndex> owners,
                                     const std::vector<bool>& usable,

@@ -11,9 +11,9 @@ class HomeFramesTest : public ::testing::Test {
  protected:
   HomeFramesTest() : pool_(2, FrameOrder::kByReturn) { pool_.Take(2, 1); }
 
-  void Begin(std::uint64_t moved) {
+  void Begin(std::uint64_t moved, std::uint64_t plan = 0) {
     homes_.BeginIteration(
-        pool_, [](PageIndex) { return true; }, moved);
+        plan, pool_, [](PageIndex) { return true; }, moved);
   }
   void TakeTurns() {
     for (const PageIndex page : {0u, 1u}) {
@@ -52,6 +52,43 @@ TEST_F(HomeFramesTest, AreNotChosenByAnIterationThatLeftThePlan) {
   homes_.Stop();
   Begin(2);
   EXPECT_FALSE(homes_.chosen());
+}
+
+TEST_F(HomeFramesTest, AreThoseOfThePlanThatIsFollowed) {
+  Begin(0, 7);
+  TakeTurns();
+  Begin(2, 7);
+  homes_.Stop();
+  EXPECT_FALSE(homes_.chosen()) << "no plan is followed";
+  Begin(2, 8);
+  EXPECT_FALSE(homes_.chosen()) << "another plan is followed";
+  EXPECT_EQ(homes_.TakenAt(0), kNever);
+  homes_.Stop();
+  Begin(2, 7);
+  EXPECT_TRUE(homes_.chosen()) << "the plan is followed again";
+}
+
+TEST_F(HomeFramesTest, AreChosenAnewForAnotherLimitThoughChoicesAreUsedUp) {
+  std::uint64_t moved = 0;
+  Begin(moved);
+  for (int i = 0; i < 20; ++i) {
+    TakeTurns();
+    Begin(moved += 2);
+  }
+  pool_.SetLimit(1);
+  TakeTurns();
+  Begin(moved += 2);
+  EXPECT_EQ(homes_.HomeOf(2), kNoFrame) << "the frame of page 2 is above the limit";
+}
+
+TEST_F(HomeFramesTest, AreNotChosenByMoreEventsThanAreKept) {
+  Begin(0);
+  for (int i = 0; i < (1 << 20); ++i) TakeTurns();
+  Begin(std::uint64_t{1} << 30);
+  EXPECT_FALSE(homes_.chosen());
+  TakeTurns();
+  Begin(std::uint64_t{1} << 31);
+  EXPECT_TRUE(homes_.chosen()) << "the next iteration is seen";
 }
 
 TEST_F(HomeFramesTest, AFrameIsTakenWhenTheNextPageAtHomeThereComes) {

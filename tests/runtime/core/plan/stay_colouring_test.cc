@@ -1,6 +1,7 @@
 #include "runtime/core/plan/stay_colouring.h"
 
 #include <algorithm>
+#include <ctime>
 #include <random>
 
 #include "gmock/gmock.h"
@@ -59,6 +60,27 @@ TEST(ColourStaysTest, APageThatIsNotMappedComesAfterThoseThatAre) {
   const std::vector<Stay> stays = {{0, 1, 5}, {1, 2, 6}, {2, 3, 4}};
   EXPECT_THAT(ColourStays(stays, kNobody, kTwoFrames, [](PageIndex page) { return page > 0; }),
               ElementsAre(kNoFrame, 0, 1));
+}
+
+TEST(ColourStaysTest, ManyPagesThatFindNoFrameTakeLittleTime) {
+  // Every frame is idle when each of the other pages comes, and taken when it comes back.
+  constexpr FrameIndex kFrames = 30'000;
+  std::vector<Stay> stays;
+  std::vector<PageIndex> owners;
+  for (PageIndex page = 0; page < kFrames; ++page) {
+    owners.push_back(page);
+    stays.push_back({page, 10, 20});
+  }
+  for (PageIndex page = kFrames; page < 2 * kFrames; ++page) {
+    stays.push_back({page, 1, 2});
+    stays.push_back({page, 12, 15});
+  }
+  const std::clock_t begin = std::clock();
+  const std::vector<FrameIndex> homes =
+      ColourStays(stays, owners, std::vector<bool>(kFrames, true), AllAreMapped);
+  EXPECT_LT(std::clock() - begin, 8 * CLOCKS_PER_SEC);
+  EXPECT_EQ(homes.front(), 0u);
+  EXPECT_EQ(homes.back(), kNoFrame);
 }
 
 /// Events of pages that come and go in any order while there are frames for them.
