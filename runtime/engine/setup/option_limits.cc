@@ -30,6 +30,12 @@ bool KeepsMappingsUnlessTold() {
 #endif
 }
 
+std::string ExactSize(Bytes pages) {
+  const std::uint64_t kibibytes = pages.count() >> 10;
+  return kibibytes % 1024 == 0 ? fmt::format("{} MiB", kibibytes / 1024)
+                               : fmt::format("{} KiB", kibibytes);
+}
+
 Bytes DefaultPageBytes(const RuntimeOptions& options) {
   constexpr Bytes kLeast = 2_MiB;
   constexpr Bytes kMost = 16_MiB;
@@ -46,6 +52,14 @@ Bytes DefaultPageBytes(const RuntimeOptions& options) {
     page = Bytes(page.count() / 2);
   }
   return page;
+}
+
+void DivideCounts(RuntimeOptions* options) {
+  const std::uint32_t processes = options->share.count;
+  IoOptions& io = options->io;
+  io.queue_depth = std::max(1u, io.queue_depth / processes);
+  const auto threads = static_cast<std::uint32_t>(options->worker_threads) / processes;
+  options->worker_threads = static_cast<int>(std::max(1u, threads));
 }
 
 std::uint64_t LockedBytesMax(const numa::MemoryLimits& limits,

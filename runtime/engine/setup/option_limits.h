@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -15,8 +16,15 @@ namespace sluice::engine {
 /// eviction.
 bool KeepsMappingsUnlessTold();
 
+/// Text of whole pages without rounding, so that it can be written as a budget.
+std::string ExactSize(Bytes pages);
+
 /// Default of RuntimeOptions::page_bytes.
 Bytes DefaultPageBytes(const RuntimeOptions& options);
+
+/// Divides io.queue_depth and worker_threads among the processes of the share; CountFrames divides
+/// the budgets. REQUIRES: options that CountFrames has checked, and not divided yet.
+void DivideCounts(RuntimeOptions* options);
 
 /// Bytes that the ring of each of `drives` may lock. The processes of a share get equal parts of
 /// RLIMIT_MEMLOCK, as the kernel counts the locked bytes of all processes of a user.
