@@ -113,7 +113,7 @@ class SmallDisk:
         said = self._holder.stdout.readline()
         if said != "mounted\n":
             self.close()
-            pytest.skip(f"no file system can be mounted: {said}")
+            pytest.skip(f"no file system can be mounted: {said.strip()}")
         self.run_by = ["nsenter", f"--mount=/proc/{self._holder.pid}/ns/mnt"]
         # The same directory, as others see it.
         self.seen = pathlib.Path(f"/proc/{self._holder.pid}/root{self.path}")
