@@ -26,11 +26,10 @@ Bytes DefaultPageBytes(const RuntimeOptions& options);
 /// the budgets. REQUIRES: options that CountFrames has checked, and not divided yet.
 void DivideCounts(RuntimeOptions* options);
 
-/// Bytes that the ring of each of `drives` may lock. The processes of a share get equal parts of
-/// RLIMIT_MEMLOCK, as the kernel counts the locked bytes of all processes of a user.
-std::uint64_t LockedBytesMax(const numa::MemoryLimits& limits,
-                             const Share& share,
-                             std::size_t drives);
+/// Bytes of dram that the ring of each drive may lock. The processes of a share get equal parts of
+/// RLIMIT_MEMLOCK, as the kernel counts the locked bytes of all processes of a user. Newer kernels
+/// count rings, too, and a part has room for them: else the last process would lock nothing.
+std::uint64_t LockedBytesMax(const numa::MemoryLimits& limits, const RuntimeOptions& options);
 
 /// Whether a time in seconds is from 0 to a million, which the clocks can count with room to spare.
 /// Errors: InvalidArgument that names key and value.
