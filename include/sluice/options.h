@@ -62,8 +62,8 @@ struct IoOptions {
   Bytes keep_free = 1_GiB;
   /// Largest request that io_uring merges adjacent waiting requests into; 0: none.
   Bytes merge = 1_MiB;
-  /// Requests in flight per drive, 1 to 1024. A direction of a link has at most
-  /// min(queue_depth / 2, max(16, slots / 8)) pages in flight, and at least one.
+  /// Requests in flight per drive, of all processes of a Share, 1 to 1024. A direction of a link
+  /// has at most min(queue_depth / 2, max(16, slots / 8)) pages in flight, and at least one.
   std::uint32_t queue_depth = 32;
   /// io_uring. Fallback "io_uring": pread and pwrite on threads.
   Use io_uring = Use::kAuto;
@@ -98,8 +98,12 @@ struct MemoryOptions {
   std::optional<bool> keep_mappings = {};
 };
 
-/// Share of the host for this process: number `index` of `count`. The budgets of dram and nvme, and
-/// RLIMIT_MEMLOCK, are divided by `count`; hbm is not. `index` is only checked: below `count`.
+/// Share of the host for this process: number `index` of `count`. Each process has an equal part,
+/// rounded down, of what the options give to the host:
+/// - dram_bytes and nvme_bytes, with nvme_bytes / count on the drives together
+/// - io.queue_depth and worker_threads, at least 1 of each
+/// - RLIMIT_MEMLOCK
+/// hbm_bytes and all other options hold for each process. `index` is only checked: below `count`.
 struct Share {
   std::uint32_t index = 0;
   std::uint32_t count = 1;
@@ -113,7 +117,7 @@ struct RuntimeOptions {
   /// Hard budgets per tier, staging and pages in flight included, rounded down to whole pages. dram
   /// lies on all NUMA nodes that have processors of this process and that it may allocate from.
   /// Least budgets:
-  /// - hbm or nvme is above 0, and has at least one page then.
+  /// - hbm or nvme is above 0. hbm has at least one page then, and nvme one for each drive.
   /// - dram has at least one page, and 5 beside hbm.
   Bytes hbm_bytes = {};
   Bytes dram_bytes = {};
@@ -150,7 +154,8 @@ struct RuntimeOptions {
   /// iteration is not recorded and has no plan (Stats::iterations_too_long).
   std::uint64_t recorded_accesses_max = std::uint64_t{1} << 23;
 
-  /// Threads that hash, verify and fill pages, at least 1. Copies have threads of their own.
+  /// Threads that hash, verify and fill pages, of all processes of a Share, at least 1. Copies have
+  /// threads of their own.
   int worker_threads = 1;
   /// Processors for all internal threads. Empty: those of the thread that makes the Runtime.
   std::vector<int> cpus = {};

@@ -1,8 +1,13 @@
 #include "io/drives/drive_shares.h"
 
+#include <sys/file.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
+#include <thread>
 
 #include "base/check.h"
 #include "base/status.h"
@@ -22,9 +27,31 @@ std::uint64_t FileBytes(const PageStoreOptions& store, std::size_t drives) {
   return std::clamp(blocks * kBlockBytes, kFileBytesMin, kFileBytesMax);
 }
 
+/// The measurement of a drive by this process alone. Ranks of a host start together. Each would see
+/// a part of the rate, another one of each drive. Where the lock is refused, or held for longer
+/// than all ranks take, the drive is measured all the same.
+class SoleMeasurement {
+ public:
+  explicit SoleMeasurement(int directory) : directory_(directory) {
+    constexpr auto kPause = std::chrono::milliseconds(2);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (flock(directory_, LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EWOULDBLOCK || std::chrono::steady_clock::now() > deadline) return;
+      std::this_thread::sleep_for(kPause);
+    }
+  }
+  ~SoleMeasurement() { flock(directory_, LOCK_UN); }
+  SoleMeasurement(const SoleMeasurement&) = delete;
+  SoleMeasurement& operator=(const SoleMeasurement&) = delete;
+
+ private:
+  const int directory_;
+};
+
 absl::StatusOr<DiskRates> MeasureDrive(const PageStoreOptions& store,
                                        const OpenedDirectory& opened,
                                        std::size_t drives) {
+  const SoleMeasurement sole(opened->fd.get());
   absl::StatusOr<DiskRates> rates = MeasureDiskRates({.opened = opened,
                                                       .file_bytes = FileBytes(store, drives),
                                                       .keep_free_bytes = store.keep_free_bytes,

@@ -99,3 +99,45 @@ def run_program(spill):
         return ran.returncode, ran.stdout, ran.stderr
 
     return run
+
+
+class SmallDisk:
+    """A small file system in memory, which programs see that run behind ``run_by``."""
+
+    def __init__(self, path, size):
+        self.path = pathlib.Path(path)
+        mount = f"mount -t tmpfs -o size={size},mode=0700 sluice '{path}' && echo mounted && exec cat"
+        self._holder = subprocess.Popen(
+            ["unshare", "--mount", "--propagation", "private", "sh", "-c", mount],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        said = self._holder.stdout.readline()
+        if said != "mounted\n":
+            self.close()
+            pytest.skip(f"no file system can be mounted: {said.strip()}")
+        self.run_by = ["nsenter", f"--mount=/proc/{self._holder.pid}/ns/mnt"]
+        # The same directory, as others see it.
+        self.seen = pathlib.Path(f"/proc/{self._holder.pid}/root{self.path}")
+
+    def close(self):
+        """Ends the process that holds the file system, which goes with its last user."""
+        self._holder.stdin.close()
+        self._holder.wait()
+        self._holder.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def small_disk(module_path):
+    """Makes file systems of a few MiB, which go with the tests of a module."""
+    if os.geteuid() != 0:
+        pytest.skip("only root may mount file systems")
+    made = []
+
+    def make(size):
+        path = module_path / f"disk{len(made)}"
+        path.mkdir()
+        made.append(SmallDisk(path, size))
+        return made[-1]
+
+    yield make
+    for disk in made:
+        disk.close()

@@ -4,6 +4,7 @@ import glob
 import json
 import logging
 import os
+import re
 
 import numpy as np
 import pytest
@@ -69,6 +70,25 @@ def test_a_trace_is_a_chrome_trace(runtime, spill):
     for track in {span["tid"] for span in spans}:
         mine = sorted((span["ts"], span["ts"] + span["dur"]) for span in spans if span["tid"] == track)
         assert all(end <= begin + 1e-3 for (_, end), (begin, _) in zip(mine, mine[1:]))
+
+
+def test_a_trace_that_cannot_be_written_names_its_file(runtime, spill, caplog):
+    with pytest.raises(OSError, match=r"No space left on device: '/dev/full'"):
+        with runtime.trace("/dev/full"):
+            pass
+    with pytest.raises(ValueError, match="of the block"):
+        with runtime.trace("/dev/full"):
+            raise ValueError("of the block")
+    assert "No space left on device: '/dev/full'" in caplog.text
+    (spill / "steps.json").write_text("old")
+    for place in (spill, spill / "none" / "steps.json"):
+        with pytest.raises(OSError, match=re.escape(str(place))):
+            with runtime.trace(place):
+                pytest.fail("the block has run")
+    with runtime.trace(spill / "steps.json"):
+        assert (spill / "steps.json").read_text() == "old"
+    assert json.loads((spill / "steps.json").read_text()) == {"traceEvents": []}
+    assert os.listdir(spill) == ["steps.json"]
 
 
 def test_budgets_change_while_it_runs(runtime):

@@ -22,6 +22,9 @@ _OWN = {
     "nvme_bytes": "tiers.nvme.bytes",
 }
 
+# Largest number of threads that an optimizer takes.
+_THREADS_MAX = 256
+
 
 def parse_size(name: str, size: Size) -> int:
     """Bytes of a size: a count, or text such as "256MiB"."""
@@ -67,14 +70,16 @@ def share_of(share: Optional[tuple[int, int]], environment: Mapping[str, str]) -
     return int(rank), int(size)
 
 
-def default_threads(processes: int) -> int:
-    """Threads of each of the processes that share a host.
+def threads_of(threads: Optional[int], processes: int) -> int:
+    """Threads of each of the processes that share a host, of which all have ``threads`` together.
 
-    A process that may run on some of the processors only has those for itself: a launcher has
-    divided them.
+    None: as many as there are processors. A process that may run on some of the processors only has
+    those for itself: a launcher has divided them.
     """
+    if threads is not None:
+        return max(1, threads // processes) if threads > 0 else threads  # the library refuses others
     own = len(os.sched_getaffinity(0))
-    return max(1, own // processes) if own == os.cpu_count() else own
+    return min(max(1, own // processes) if own == os.cpu_count() else own, _THREADS_MAX)
 
 
 def default(key: str) -> str:

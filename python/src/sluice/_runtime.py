@@ -30,8 +30,9 @@ class Runtime:
         Directory of the spill file, or a list with one per drive. It must exist, belong to you, and
         not be writable by others. None: /var/tmp/sluice-<uid>.
     share
-        (number, count) of this process among those of the host: dram and nvme_bytes are budgets of
-        the host, of which each has one part in count. None: by LOCAL_RANK and LOCAL_WORLD_SIZE,
+        (number, count) of this process among those of the host. Each has one part in count of dram,
+        nvme_bytes, io.queue_depth, workers.threads (at least 1 of these two) and the limit of locked
+        memory; all other options hold for each process. None: by LOCAL_RANK and LOCAL_WORLD_SIZE,
         which torchrun sets; else all of them.
     options
         Any key of docs/configuration.md, its sections as dicts: ``page_bytes="1MiB"``,
@@ -80,8 +81,8 @@ class Runtime:
         _core.name_stray_touches()
         self._pass_on_log()
         if count > 1:
-            _log.info("process %d of %d of this host: it has 1/%d of the budgets of dram and nvme", index,
-                      count, count)
+            _log.info("process %d of %d of this host: it has 1/%d of the budgets of dram and nvme, of queue "
+                      "depths, threads and locked memory", index, count, count)
 
     # --- tensors ---
 
@@ -206,7 +207,7 @@ class Runtime:
         return _trace.trace(self._session, os.fspath(path))
 
     def set_budget(self, tier: str, size: Size) -> None:
-        """Shrinks "hbm" or "dram", or grows it up to its budget at the start."""
+        """Shrinks "hbm" or "dram" of this process, or grows it up to its budget at the start."""
         self._session.set_budget(tier, _options.parse_size("size", size))
 
     @property

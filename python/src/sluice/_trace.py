@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from . import _core, errors
+from ._files import written_at_end
 
 _log = logging.getLogger("sluice")
 
@@ -18,15 +19,16 @@ def trace(session: _core.Session, path: str) -> Iterator[None]:
     """Keeps the intervals that end in the block, and writes them at its end."""
     if not session.start_trace():
         raise errors.FailedPrecondition("the runtime is traced already")
-    spans: list[tuple[str, str, float, float]] = []
     dropped = 0
+
+    def text() -> list[str]:
+        nonlocal dropped
+        spans, dropped = session.stop_trace()
+        return [json.dumps({"traceEvents": _events(spans)})]
+
     try:
-        with open(path, "w", encoding="utf-8") as file:
-            try:
-                yield
-            finally:
-                spans, dropped = session.stop_trace()
-                json.dump({"traceEvents": _events(spans)}, file)
+        with written_at_end(path, text):
+            yield
     finally:
         session.stop_trace()
     if dropped:

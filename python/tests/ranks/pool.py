@@ -15,10 +15,14 @@ CASES = pathlib.Path(__file__).with_name("cases.py")
 
 
 class Ranks:
-    """The processes of all tests of a run; a failure ends them, and the next test gets others."""
+    """The processes of all tests of a run; a failure ends them, and the next test gets others.
 
-    def __init__(self, count=2):
+    ``run_by``: a command that runs each of them, as prlimit(1) does.
+    """
+
+    def __init__(self, count=2, run_by=()):
         self._count = count
+        self._run_by = run_by
         self._processes = []
         self._meeting = None
 
@@ -47,7 +51,7 @@ class Ranks:
                 "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo",
             }
             self._processes.append(subprocess.Popen(
-                [sys.executable, CASES, store, str(rank), str(self._count)],
+                [*self._run_by, sys.executable, CASES, store, str(rank), str(self._count)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment))
         try:
             for process in self._processes:

@@ -132,6 +132,19 @@ def test_a_save_of_another_layout_is_refused(both, spill):
             assert not errors[name + " changed"]
 
 
+def test_each_rank_has_its_part_of_every_drive(both, spill):
+    drives = [spill / name for name in ("first", "second")]
+    for drive in drives:
+        drive.mkdir(mode=0o700)
+    for part in both("limits.parts", drives=[[str(drive) for drive in drives]] * 2):
+        assert part["dram"] == 3 << 20 and part["nvme"] == 32 << 20
+        assert part["drives"] == 2 and part["slots"] >= part["nvme"]
+        assert part["slots"] <= part["nvme"] * (1 + 1 / 512) + 2 * (64 << 10), "spare slots included"
+        # pread and pwrite on a thread for each request in flight of a drive.
+        assert part["threads"]["sluice-io"] == 2 * 3 and part["threads"]["sluice-worker"] == 2
+        assert part["threads"]["sluice-update"] in (2, 3), "on one NUMA node the optimizer's own is one"
+
+
 def test_whole_budgets_of_several_ranks_are_announced(both, spill):
     for lines in both("without_share", spill=str(spill)):
         assert len([line for line in lines if "2 ranks, and LOCAL_WORLD_SIZE is not set" in line]) == 1

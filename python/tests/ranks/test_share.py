@@ -8,7 +8,7 @@ import torch
 
 import sluice
 import sluice.torch
-from sluice import _core
+from sluice import _core, _options
 
 VARIABLES = ("LOCAL_RANK", "LOCAL_WORLD_SIZE")
 
@@ -68,9 +68,37 @@ def test_a_wrong_share_is_refused(make_runtime, share):
         make_runtime(share=share)
 
 
-def test_what_a_share_is_too_small_for_is_named(make_runtime):
-    with pytest.raises(sluice.InvalidArgument, match="of which this process has 1/100; at least"):
+@pytest.mark.parametrize("count", [1, 2, 3, 8])
+def test_parts_are_equal_and_together_never_more_than_the_whole(make_runtime, local, count):
+    local(None, None)
+    pages = {"dram": 97, "nvme": 803}
+    sizes = {"dram": (pages["dram"] << 16) + 1, "nvme_bytes": (pages["nvme"] << 16) + 4095}
+    for number in range(count):
+        tiers = make_runtime(**sizes, share=(number, count)).stats()["tiers"]
+        for name, whole in pages.items():
+            assert tiers[name]["budget_bytes"] == whole // count << 16
+
+
+def test_what_a_share_is_too_small_for_is_named(make_runtime, spill):
+    least = r"of which this process has 1/100; at least 6400 KiB \(1 pages for each process\)"
+    with pytest.raises(sluice.InvalidArgument, match="tiers.dram.bytes is 4 MiB, " + least):
         make_runtime(dram="4MiB", share=(0, 100))
+    for drive in ("a", "b"):
+        (spill / drive).mkdir(mode=0o700)
+    least = r"tiers.nvme.bytes is 192 KiB, .* 1/2; at least 256 KiB \(2 pages for each process\)"
+    with pytest.raises(sluice.InvalidArgument, match=least):
+        make_runtime(nvme=[spill / "a", spill / "b"], nvme_bytes="192KiB", share=(0, 2))
+
+
+@pytest.mark.parametrize("given,ranks,each", [(8, 1, 8), (8, 2, 4), (7, 3, 2), (2, 8, 1), (256, 8, 32)])
+def test_given_threads_are_of_all_ranks(given, ranks, each):
+    assert _options.threads_of(given, ranks) == each
+
+
+def test_a_wrong_number_of_threads_is_refused_on_ranks_too(make_runtime):
+    runtime = make_runtime(dram="8MiB", share=(0, 2))
+    with pytest.raises(sluice.InvalidArgument, match="threads is 0, allowed are 1 to 256"):
+        sluice.torch.AdamW([torch.nn.Parameter(torch.ones(4))], runtime=runtime, threads=0)
 
 
 @pytest.mark.parametrize("own,machine,threads", [

@@ -59,6 +59,7 @@ absl::StatusOr<std::shared_ptr<RuntimeState>> RuntimeState::Create(
     RuntimeOptions options, const engine::BackendHooks& hooks) {
   if (options.page_bytes == Bytes()) options.page_bytes = engine::DefaultPageBytes(options);
   SLUICE_RETURN_IF_ERROR(engine::CountFrames(options).status());
+  engine::DivideCounts(&options);
   std::shared_ptr<RuntimeState> state(new RuntimeState(std::move(options)), engine::OwnerDelete());
   if (absl::Status set_up = state->SetUp(hooks); !set_up.ok()) {
     state->core_thread_.reset();  // the core thread never ran

@@ -14,6 +14,7 @@ namespace {
 
 constexpr Bytes kPageBytesMin = 4_KiB;
 constexpr Bytes kPageBytesMax = 64_MiB;
+constexpr std::uint32_t kQueueDepthMax = 1024;
 
 absl::Status CheckScalars(const RuntimeOptions& options) {
   const Bytes page = options.page_bytes;
@@ -27,6 +28,10 @@ absl::Status CheckScalars(const RuntimeOptions& options) {
   if (options.share.count == 0 || options.share.index >= options.share.count) {
     return absl::InvalidArgumentError(fmt::format(
         "share is {} of {}; the index counts from 0", options.share.index, options.share.count));
+  }
+  if (options.io.queue_depth < 1 || options.io.queue_depth > kQueueDepthMax) {
+    return absl::InvalidArgumentError(fmt::format(
+        "io.queue_depth is {}; allowed are 1 to {}", options.io.queue_depth, kQueueDepthMax));
   }
   if (options.worker_threads < 1) {
     return absl::InvalidArgumentError(
@@ -48,21 +53,31 @@ absl::Status CheckScalars(const RuntimeOptions& options) {
   return CheckRate("device.emulated.out_bytes_per_second", emulated.out_bytes_per_second);
 }
 
-absl::StatusOr<core::FrameIndex> FramesOf(std::string_view name,
-                                          Bytes budget,
-                                          std::uint64_t divide_by,
-                                          Bytes page,
-                                          core::FrameIndex min) {
-  const std::uint64_t frames = budget.count() / divide_by / page.count();
-  if (frames < min) {
-    return absl::InvalidArgumentError(fmt::format(
-        "tiers.{}.bytes is {}{}; at least {} ({} pages) are needed",
-        name,
-        ToString(budget),
-        divide_by > 1 ? fmt::format(", of which this process has 1/{}", divide_by) : std::string(),
-        ToString(page * min),
-        min));
+/// Frames of a budget that is too small, in words.
+absl::Status TooFew(
+    std::string_view name, Bytes budget, std::uint64_t divide_by, Bytes page, std::uint64_t min) {
+  if (divide_by == 1) {
+    return absl::InvalidArgumentError(
+        fmt::format("tiers.{}.bytes is {}; at least {} ({} pages) are needed",
+                    name,
+                    ToString(budget),
+                    ExactSize(page * min),
+                    min));
   }
+  return absl::InvalidArgumentError(
+      fmt::format("tiers.{}.bytes is {}, of which this process has 1/{}; at least {} ({} pages for "
+                  "each process) are needed",
+                  name,
+                  ToString(budget),
+                  divide_by,
+                  ExactSize(page * (min * divide_by)),
+                  min));
+}
+
+absl::StatusOr<core::FrameIndex> FramesOf(
+    std::string_view name, Bytes budget, std::uint64_t divide_by, Bytes page, std::uint64_t min) {
+  const std::uint64_t frames = budget.count() / divide_by / page.count();
+  if (frames < min) return TooFew(name, budget, divide_by, page, min);
   if (frames >= core::kNoFrame) {
     return absl::InvalidArgumentError(fmt::format(
         "tiers.{}.bytes is {}: too many pages of {}; at most {} are possible, so make page_bytes "
@@ -98,7 +113,8 @@ absl::StatusOr<FrameCounts> CountFrames(const RuntimeOptions& options) {
   const core::FrameIndex dram_min = FramesMin(hbm);
   SLUICE_ASSIGN_OR_RETURN(frames.dram, FramesOf("dram", options.dram_bytes, share, page, dram_min));
   if (nvme) {
-    SLUICE_ASSIGN_OR_RETURN(frames.nvme, FramesOf("nvme", options.nvme_bytes, share, page, 1));
+    const std::uint64_t drives = 1 + options.io.more_directories.size();
+    SLUICE_ASSIGN_OR_RETURN(frames.nvme, FramesOf("nvme", options.nvme_bytes, share, page, drives));
   }
   return frames;
 }

@@ -198,8 +198,7 @@ absl::Status Backends::MakeStore(const RuntimeOptions& options,
   store.queue_depth = options.io.queue_depth;
   store.merge_bytes_max = options.io.merge.count();
   SLUICE_ASSIGN_OR_RETURN(const numa::MemoryLimits limits, numa::ReadMemoryLimits());
-  store.registered_bytes_max =
-      LockedBytesMax(limits, options.share, 1 + options.io.more_directories.size());
+  store.registered_bytes_max = LockedBytesMax(limits, options);
   store.keep_free_bytes = options.io.keep_free.count();
   store.io_uring = options.io.io_uring;
   store.direct = options.io.direct;

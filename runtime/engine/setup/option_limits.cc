@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cmath>
 #include <limits>
@@ -16,6 +17,11 @@ namespace {
 
 constexpr double kSecondsMax = 1e6;
 
+/// Bytes of a ring, at most: both queues, and what they are rounded up to.
+std::uint64_t RingBytes(std::uint32_t queue_depth) {
+  return 128 * std::bit_ceil(std::uint64_t{queue_depth} + 1) + (16_KiB).count();
+}
+
 bool Allowed(int cpu, const cpu_set_t& allowed) {
   return cpu >= 0 && cpu < CPU_SETSIZE && CPU_ISSET(static_cast<std::size_t>(cpu), &allowed);
 }
@@ -28,6 +34,12 @@ bool KeepsMappingsUnlessTold() {
 #else
   return false;
 #endif
+}
+
+std::string ExactSize(Bytes pages) {
+  const std::uint64_t kibibytes = pages.count() >> 10;
+  return kibibytes % 1024 == 0 ? fmt::format("{} MiB", kibibytes / 1024)
+                               : fmt::format("{} KiB", kibibytes);
 }
 
 Bytes DefaultPageBytes(const RuntimeOptions& options) {
@@ -48,12 +60,21 @@ Bytes DefaultPageBytes(const RuntimeOptions& options) {
   return page;
 }
 
-std::uint64_t LockedBytesMax(const numa::MemoryLimits& limits,
-                             const Share& share,
-                             std::size_t drives) {
+void DivideCounts(RuntimeOptions* options) {
+  const std::uint32_t processes = options->share.count;
+  IoOptions& io = options->io;
+  io.queue_depth = std::max(1u, io.queue_depth / processes);
+  const auto threads = static_cast<std::uint32_t>(options->worker_threads) / processes;
+  options->worker_threads = static_cast<int>(std::max(1u, threads));
+}
+
+std::uint64_t LockedBytesMax(const numa::MemoryLimits& limits, const RuntimeOptions& options) {
   const bool limited = limits.memlock_bytes && !limits.memlock_exempt;
-  if (!limited || share.count <= 1) return std::numeric_limits<std::uint64_t>::max();
-  return *limits.memlock_bytes / share.count / drives;
+  if (!limited || options.share.count <= 1) return std::numeric_limits<std::uint64_t>::max();
+  const std::uint64_t drives = 1 + options.io.more_directories.size();
+  const std::uint64_t part = *limits.memlock_bytes / options.share.count / drives;
+  // The ring of the drive, and that of the files of homes.
+  return part - std::min(part, 2 * RingBytes(options.io.queue_depth));
 }
 
 absl::Status CheckSeconds(std::string_view key, double seconds) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -15,14 +16,20 @@ namespace sluice::engine {
 /// eviction.
 bool KeepsMappingsUnlessTold();
 
+/// Text of whole pages without rounding, so that it can be written as a budget.
+std::string ExactSize(Bytes pages);
+
 /// Default of RuntimeOptions::page_bytes.
 Bytes DefaultPageBytes(const RuntimeOptions& options);
 
-/// Bytes that the ring of each of `drives` may lock. The processes of a share get equal parts of
-/// RLIMIT_MEMLOCK, as the kernel counts the locked bytes of all processes of a user.
-std::uint64_t LockedBytesMax(const numa::MemoryLimits& limits,
-                             const Share& share,
-                             std::size_t drives);
+/// Divides io.queue_depth and worker_threads among the processes of the share; CountFrames divides
+/// the budgets. REQUIRES: options that CountFrames has checked, and not divided yet.
+void DivideCounts(RuntimeOptions* options);
+
+/// Bytes of dram that the ring of each drive may lock. The processes of a share get equal parts of
+/// RLIMIT_MEMLOCK, as the kernel counts the locked bytes of all processes of a user. Newer kernels
+/// count rings, too, and a part has room for them: else the last process would lock nothing.
+std::uint64_t LockedBytesMax(const numa::MemoryLimits& limits, const RuntimeOptions& options);
 
 /// Whether a time in seconds is from 0 to a million, which the clocks can count with room to spare.
 /// Errors: InvalidArgument that names key and value.

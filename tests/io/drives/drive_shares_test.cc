@@ -1,8 +1,13 @@
 #include "io/drives/drive_shares.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <atomic>
 #include <cmath>
 #include <numeric>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -46,6 +51,27 @@ TEST(DriveSharesTest, ADriveIsMeasuredWithinAnEvenShare) {
   const PageStoreOptions store{.page_bytes = 65536, .slots = 256};
   const auto rates = DriveShares::MeasureRates(store, *opened);
   EXPECT_TRUE(rates.ok()) << rates.status();
+}
+
+/// As ranks that start together are to see the same rates.
+TEST(DriveSharesTest, ADriveIsMeasuredByOneProcessAtATime) {
+  const testing::TempDirectory directory;
+  const auto opened = OpenSpillDirectories({directory.path()});
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  const FileDescriptor other(open(directory.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  std::atomic<bool> done = false;
+  std::thread measures([&] {
+    EXPECT_TRUE(DriveShares::MeasureRates({.page_bytes = 65536, .slots = 256}, *opened).ok());
+    done = true;
+  });
+  bool was_locked = false;
+  while (!done && !was_locked) {
+    was_locked = flock(other.get(), LOCK_SH | LOCK_NB) != 0;
+    flock(other.get(), LOCK_UN);
+  }
+  measures.join();
+  EXPECT_TRUE(was_locked);
+  EXPECT_EQ(flock(other.get(), LOCK_EX | LOCK_NB), 0) << "the lock goes with the measurement";
 }
 
 TEST(DriveSharesTest, TogetherTheyAreAllSlots) {

@@ -8,17 +8,11 @@
 #include "fmt/format.h"
 #include "runtime/core/core.h"
 #include "runtime/engine/setup/backends.h"
+#include "runtime/engine/setup/option_limits.h"
 #include "workloads/gpt/training/footprint.h"
 
 namespace sluice::tools {
 namespace {
-
-/// Size without rounding, so that it can be written as a budget.
-std::string Exact(Bytes pages) {
-  const std::uint64_t kibibytes = pages.count() >> 10;
-  return kibibytes % 1024 == 0 ? fmt::format("{} MiB", kibibytes / 1024)
-                               : fmt::format("{} KiB", kibibytes);
-}
 
 LeastBudget LeastHbm(const gpt::Footprint& footprint) {
   return {footprint.op_hbm_max,
@@ -85,7 +79,7 @@ std::string Shortage(std::string_view tier, Bytes budget, Bytes page, const Leas
   return fmt::format("; tiers.{}.bytes is {}, at least {} are needed: {}",
                      tier,
                      ToString(budget),
-                     Exact(least.bytes),
+                     engine::ExactSize(least.bytes),
                      least.reason);
 }
 

@@ -173,13 +173,13 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
 
         The file has its name once it is whole. docs/optimizer.md says more of it. With DTensors of
         several ranks each rank calls it and writes its own file, to ``directory``/rank-0-of-2 and so
-        on. It returns once all are whole, and raises the error of one rank on each.
+        on. It returns once all are whole. It raises the error of one rank on each, as that of a full
+        disk, and every rank's file from before stays.
         """
         place = os.fspath(directory)
         if self._is_spread():
             _ranks.together(self._prepare_save)
-            mark = _ranks.mark(self._slots.values())
-            _ranks.together(lambda: self._write(place, note, mark))
+            self._save_together(place, note)
         else:
             self._prepare_save()
             self._write(place, note, None)
@@ -191,10 +191,19 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
             self._core.set_rates(slot.group, self._rates(group, slot.steps))
         self._refresh_masters(slot for _, slot in self._pairs())
 
-    def _write(self, directory: str, note: str, mark: Optional[dict[str, Any]]) -> None:
+    def _save_together(self, directory: str, note: str) -> None:
+        """Every rank's file is whole before one replaces the file from before."""
+        mark = _ranks.mark(self._slots.values())
+        try:
+            _ranks.together(lambda: self._write(_places.make_next(directory), note, mark))
+        except BaseException:
+            _places.drop_next(directory)
+            raise
+        _ranks.together(lambda: _places.take_next(directory))
+
+    def _write(self, place: str, note: str, mark: Optional[dict[str, Any]]) -> None:
         empty = {slot.name: slot.steps for slot in self._slots.values() if slot.group < 0}
-        self._core.save(_places.make(directory, self._is_sharded()),
-                        _states.note_of(self.param_groups, empty, note, mark))
+        self._core.save(place, _states.note_of(self.param_groups, empty, note, mark))
 
     def load(self, directory: Union[str, "os.PathLike[str]"]) -> str:
         """Reads what ``save`` wrote: parameters and options of groups too; returns its note.

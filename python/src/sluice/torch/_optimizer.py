@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Optional
 import torch
 
 from .. import _core, errors
-from .._options import default_threads
+from .._options import threads_of
 from . import _early, _slots
 from ._ahead import Ahead
 from ._gradients import Gathered, Listener
@@ -45,8 +45,6 @@ class PagedOptimizer(StepsInBackward):
             _early.refuse_options(clip_norm, overlap)
         if clip_norm is not None and not clip_norm > 0:
             raise errors.InvalidArgument(f"clip_norm is {clip_norm}; it is above 0, or None")
-        if threads is None:
-            threads = min(default_threads(runtime._share[1]), 256)
         # The library knows the gradients of this rank alone.
         self._norm_given = clip_norm is not None and ranks() > 1
         self._clips_alone = clip_norm is not None and not self._norm_given
@@ -59,7 +57,7 @@ class PagedOptimizer(StepsInBackward):
         self._session = runtime._session
         self._core = _core.create_optimizer(
             runtime._session, self._kind, states, lowest, clip_norm or 0.0, self._norm_given, seed,
-            threads, overlap,
+            threads_of(threads, runtime._share[1]), overlap,
         )
         self._ahead = Ahead(self._core, self._session)
         self._overlap = Overlap(self) if overlap else None

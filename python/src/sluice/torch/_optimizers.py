@@ -32,7 +32,8 @@ class Adam(PagedOptimizer):
     seed
         Seed of stochastic rounding.
     threads
-        Threads that compute; None: as many as the process may use. No bit depends on it.
+        Threads that compute, of all ranks of the host together; None: as many as the processes may
+        use. No bit depends on it.
     lowest
         The lowest tier that the states may reach: "nvme" or "dram".
     step_in_backward

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import re
+from collections.abc import Iterator
 
 import torch
 
@@ -11,18 +14,40 @@ from .. import errors
 from ._shards import ranks
 
 _FILE = "optimizer.sluice"
+# Folder in that of a rank, in which its file waits until the files of all ranks are whole.
+_NEXT = "next"
 _RANK = re.compile(r"rank-\d+-of-(\d+)")
 
 
-def make(directory: str, sharded: bool) -> str:
-    """The folder of this rank's save, which is made where the directory is there."""
-    place = _place(directory, sharded)
-    if place != directory and os.path.isdir(directory):
+def make_next(directory: str) -> str:
+    """The folder of a rank's new file, which is made where the directory is there."""
+    aside = os.path.join(_place(directory, True), _NEXT)
+    if os.path.isdir(directory):
+        with _named(f"'{aside}' cannot be made a folder"):
+            os.makedirs(aside, exist_ok=True)
+    return aside
+
+
+def take_next(directory: str) -> None:
+    """Gives a rank's new file the name of the one from before."""
+    place = _place(directory, True)
+    with _named(f"'{place}' cannot take its new file"):
+        os.replace(os.path.join(place, _NEXT, _FILE), os.path.join(place, _FILE))
+        os.rmdir(os.path.join(place, _NEXT))
+        folder = os.open(place, os.O_RDONLY)
         try:
-            os.makedirs(place, exist_ok=True)
-        except OSError as error:
-            raise errors.InvalidArgument(f"'{place}' cannot be made a folder: {error}") from error
-    return place
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def drop_next(directory: str) -> None:
+    """Removes a rank's new file, if it has one."""
+    aside = os.path.join(_place(directory, True), _NEXT)
+    with contextlib.suppress(OSError):
+        os.unlink(os.path.join(aside, _FILE))
+    with contextlib.suppress(OSError):
+        os.rmdir(aside)
 
 
 def find(directory: str, sharded: bool) -> str:
@@ -58,3 +83,13 @@ def _ranks_saved(directory: str) -> set[int]:
 
 def _noun(count: int) -> str:
     return "rank" if count == 1 else "ranks"
+
+
+@contextlib.contextmanager
+def _named(what: str) -> Iterator[None]:
+    """Raises TierFull for a full disk, and InvalidArgument for any other OSError."""
+    try:
+        yield
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        raise (errors.TierFull if full else errors.InvalidArgument)(f"{what}: {error}") from error

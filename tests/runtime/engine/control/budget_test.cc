@@ -211,6 +211,10 @@ TEST(BudgetTest, ImpossibleOptionsNameTheOption) {
               IsStatus(absl::StatusCode::kInvalidArgument, "share is 2 of 2"));
   EXPECT_THAT(refusal([](RuntimeOptions& o) { o.worker_threads = 0; }),
               IsStatus(absl::StatusCode::kInvalidArgument, "worker_threads"));
+  for (const std::uint32_t depth : {0u, 1025u}) {
+    EXPECT_THAT(refusal([&](RuntimeOptions& o) { o.io.queue_depth = depth; }),
+                IsStatus(absl::StatusCode::kInvalidArgument, "allowed are 1 to 1024"));
+  }
   EXPECT_THAT(refusal([](RuntimeOptions& o) {
                 o.page_bytes = 2_MiB;
                 o.hbm_bytes = 64_MiB;
@@ -219,15 +223,6 @@ TEST(BudgetTest, ImpossibleOptionsNameTheOption) {
               HasCode(absl::StatusCode::kResourceExhausted));
   EXPECT_THAT(refusal([](RuntimeOptions& o) { o.io.directory += "/missing"; }),
               HasCode(absl::StatusCode::kNotFound));
-}
-
-TEST(BudgetTest, AShareDividesHostBudgets) {
-  RuntimeFixture runtime;
-  runtime.options.share = {1, 4};
-  runtime.Start();
-  const Stats stats = runtime->GetStats();
-  EXPECT_EQ(stats.tiers.at("dram").budget_bytes, RuntimeFixture::kDramPages / 4 * kPage);
-  EXPECT_EQ(stats.tiers.at("nvme").budget_bytes, RuntimeFixture::kNvmePages / 4 * kPage);
 }
 
 TEST(BudgetTest, RequestsThatMakeNoSenseNameTheTensor) {

@@ -41,12 +41,22 @@ TEST(MachineLimitsTest, EveryPageMayNeedTwoMappings) {
 TEST(MachineLimitsTest, ProcessesOfAShareDivideLockedMemory) {
   numa::MemoryLimits limits{.memlock_bytes = std::uint64_t{8} << 30};
   constexpr auto kAll = std::numeric_limits<std::uint64_t>::max();
-  EXPECT_EQ(engine::LockedBytesMax(limits, {.index = 1, .count = 4}, 2), std::uint64_t{1} << 30);
-  EXPECT_EQ(engine::LockedBytesMax(limits, {}, 2), kAll);
+  RuntimeOptions alone;
+  alone.io.more_directories = {"second"};
+  alone.io.queue_depth = 8;
+  RuntimeOptions one_of_four = alone;
+  one_of_four.share = {.index = 1, .count = 4};
+  const std::uint64_t part = std::uint64_t{1} << 30;
+  const std::uint64_t locked = engine::LockedBytesMax(limits, one_of_four);
+  EXPECT_LT(locked, part) << "rings have room";
+  EXPECT_GT(locked, part - (64 << 10));
+  EXPECT_EQ(engine::LockedBytesMax(limits, alone), kAll);
+  limits.memlock_bytes = 4096;
+  EXPECT_EQ(engine::LockedBytesMax(limits, one_of_four), 0u);
   limits.memlock_exempt = true;
-  EXPECT_EQ(engine::LockedBytesMax(limits, {.index = 1, .count = 4}, 2), kAll);
+  EXPECT_EQ(engine::LockedBytesMax(limits, one_of_four), kAll);
   limits = {};
-  EXPECT_EQ(engine::LockedBytesMax(limits, {.index = 1, .count = 4}, 2), kAll);
+  EXPECT_EQ(engine::LockedBytesMax(limits, one_of_four), kAll);
 }
 
 /// Log of one of `processes` about its 4 MiB of dram, under a limit of 6 MiB for all.
@@ -69,7 +79,7 @@ TEST(MachineLimitsTest, AProcessLocksNoMoreThanItsShare) {
   const std::string alone = LogOfOneOf(1);
   if (!alone.starts_with("log: ")) GTEST_SKIP() << alone;
   if (alone.find("of the memory of dram in advance") != std::string::npos) GTEST_SKIP() << alone;
-  const std::string reason = "this process has 3145728 bytes of the limit of locked memory";
+  const std::string reason = "this process has 3104768 bytes of the limit of locked memory";
   EXPECT_NE(LogOfOneOf(2).find(reason), std::string::npos);
 }
 

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Iterator
 
+from ..._files import written_at_end
 from ..._options import Directory
 from ._expert_cache import Cache
 from ._residents import Expert
@@ -19,16 +20,15 @@ _SECONDS = 1e-3
 def tracing(cache: Cache, path: Directory) -> Iterator[None]:
     """Writes the experts that are used in the ``with`` block to a schedule file, when that ends.
 
-    Raises OSError before anything runs.
+    Raises OSError before anything runs, and where the file cannot be written. None is left then.
     """
-    with open(os.fspath(path), "w", encoding="utf-8") as file:
-        used: list[Expert] = []
+    used: list[Expert] = []
+    with written_at_end(os.fspath(path), lambda: (json.dumps(line) + "\n" for line in _lines(used))):
         try:
             cache.begin_trace(used)
             yield
         finally:
             cache.end_trace(used)
-            file.writelines(json.dumps(line) + "\n" for line in _lines(used))
 
 
 def _lines(used: list[Expert]) -> list[dict[str, object]]:

@@ -88,7 +88,8 @@ class WeightStream:
 
         ``sluice lab run`` compares policies on it; docs/experts.md says how. Raises InvalidArgument
         for a model whose experts are not leased one by one, FailedPrecondition after ``close``, and
-        OSError, all before anything runs.
+        OSError, all before anything runs. An OSError at the end of the block, as by a full disk,
+        leaves no part of a file, and the model goes on.
         """
         if self._experts is None:
             raise errors.InvalidArgument(
