@@ -1,6 +1,5 @@
-// Where a tensor's first bytes come from: a file that is read in place, parts of files joined,
-// memory that the program gives up, many small values that share pages. And how they go: Discard,
-// Free.
+// Sources of a tensor's first bytes: a file that is read in place, parts of files joined, memory that
+// the program gives up, many small values that share pages. Ends of a tensor's bytes: Discard, Free.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

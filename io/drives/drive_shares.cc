@@ -16,6 +16,11 @@
 namespace sluice::io {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
+/// Longest wait for other ranks, which is far longer than all of them take for their measurements.
+constexpr auto kRanksWait = std::chrono::seconds(20);
+
 constexpr std::uint64_t kBlockBytes = std::uint64_t{256} << 10;
 constexpr std::uint64_t kFileBytesMin = 8 * kBlockBytes;
 constexpr std::uint64_t kFileBytesMax = std::uint64_t{32} << 20;
@@ -28,15 +33,14 @@ std::uint64_t FileBytes(const PageStoreOptions& store, std::size_t drives) {
 }
 
 /// The measurement of a drive by this process alone. Ranks of a host start together. Each would see
-/// a part of the rate, another one of each drive. Where the lock is refused, or held for longer
-/// than all ranks take, the drive is measured all the same.
+/// a part of the rate, another one of each drive. Where the lock is refused, or held until the
+/// deadline, the drive is measured all the same.
 class SoleMeasurement {
  public:
-  explicit SoleMeasurement(int directory) : directory_(directory) {
+  SoleMeasurement(int directory, Clock::time_point deadline) : directory_(directory) {
     constexpr auto kPause = std::chrono::milliseconds(2);
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (flock(directory_, LOCK_EX | LOCK_NB) != 0) {
-      if (errno != EWOULDBLOCK || std::chrono::steady_clock::now() > deadline) return;
+      if (errno != EWOULDBLOCK || Clock::now() > deadline) return;
       std::this_thread::sleep_for(kPause);
     }
   }
@@ -50,8 +54,9 @@ class SoleMeasurement {
 
 absl::StatusOr<DiskRates> MeasureDrive(const PageStoreOptions& store,
                                        const OpenedDirectory& opened,
-                                       std::size_t drives) {
-  const SoleMeasurement sole(opened->fd.get());
+                                       std::size_t drives,
+                                       Clock::time_point deadline) {
+  const SoleMeasurement sole(opened->fd.get(), deadline);
   absl::StatusOr<DiskRates> rates = MeasureDiskRates({.opened = opened,
                                                       .file_bytes = FileBytes(store, drives),
                                                       .keep_free_bytes = store.keep_free_bytes,
@@ -118,8 +123,10 @@ absl::StatusOr<std::vector<double>> DriveShares::MeasureRates(
     const PageStoreOptions& store, const std::vector<OpenedDirectory>& opened) {
   std::vector<double> all;
   bool direct = true;
+  const Clock::time_point deadline = Clock::now() + kRanksWait;
   for (const OpenedDirectory& directory : opened) {
-    SLUICE_ASSIGN_OR_RETURN(const DiskRates rates, MeasureDrive(store, directory, opened.size()));
+    SLUICE_ASSIGN_OR_RETURN(const DiskRates rates,
+                            MeasureDrive(store, directory, opened.size(), deadline));
     all.push_back(std::max(rates.mixed, 1.0));
     direct = direct && rates.direct;
   }

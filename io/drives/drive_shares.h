@@ -19,8 +19,8 @@ class DriveShares {
  public:
   using Clock = RateMeter::Clock;
 
-  /// What each drive gives to reads and writes in turn, in bytes per second, in the order of
-  /// `opened`, the directories; measured with a file without a name of at most 32 MiB, one drive
+  /// Rates of reads and writes in turn, in bytes per second, in the order of `opened`, the
+  /// directories; measured with a file without a name of at most 32 MiB, one drive
   /// after another, and each by one process at a time. Empty if a drive refuses O_DIRECT: the page
   /// cache would be measured there. Blocks for about 0.2 s a drive and process. Errors: those of
   /// MeasureDiskRates, each names the directory.

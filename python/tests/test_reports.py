@@ -135,3 +135,12 @@ def test_a_lease_larger_than_its_tier_says_what_would_do(runtime):
         runtime.lease(tensor).__enter__()
     with runtime.lease(tensor[0:16]):
         pass
+
+
+def test_a_trace_goes_to_a_pipe(runtime):
+    reader, writer = os.pipe()
+    with runtime.trace(f"/dev/fd/{writer}"):
+        pass
+    os.close(writer)
+    with open(reader, encoding="utf-8") as stream:
+        assert "traceEvents" in json.load(stream)

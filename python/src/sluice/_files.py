@@ -20,7 +20,8 @@ def written_at_end(path: str, text: Callable[[], Iterable[str]]) -> Iterator[Non
     Raises OSError before the block if no file can be made there. An OSError at the end names the
     path, and leaves what was there before; it is only logged if the block has raised.
     """
-    path = os.path.realpath(path) if os.path.islink(path) else os.path.abspath(path)
+    if not _is_stream(path):  # the real path of a pipe names no file
+        path = os.path.realpath(path) if os.path.islink(path) else os.path.abspath(path)
     _check(path)
     try:
         yield

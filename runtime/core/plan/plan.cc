@@ -138,8 +138,9 @@ TierPlan LeastOfSeveral(const PlanRequest& request,
 /// is made again as if the link were faster, and some ops wait for pages to leave.
 ///
 /// If the run waits for the link even so, the choice is made as if the link took no time, which
-/// moves the least. That is for the fastest tier alone: pages in flight take frames of a middle one
-/// that the plan does not know. (A plan for traffic may do so in each tier: PlanForTime.)
+/// moves the least. The third choice is for the fastest tier alone: pages in flight take frames of
+/// a middle one that the plan does not know. (A plan for traffic may do so in each tier:
+/// PlanForTime.)
 TierPlan BestPlan(const PlanRequest& request, const TierStart& start) {
   const double seconds = SecondsOf(request.input);
   const Plan nothing = EmptyPlan(request.input.step_seconds.size());

@@ -16,6 +16,8 @@ from ._shards import ranks
 _FILE = "optimizer.sluice"
 # Folder in that of a rank, in which its file waits until the files of all ranks are whole.
 _NEXT = "next"
+# Name of a file whose writer was killed.
+_PARTIAL = re.compile(r"\.sluice-.*\.partial")
 _RANK = re.compile(r"rank-\d+-of-(\d+)")
 
 
@@ -33,12 +35,20 @@ def take_next(directory: str) -> None:
     place = _place(directory, True)
     with _named(f"'{place}' cannot take its new file"):
         os.replace(os.path.join(place, _NEXT, _FILE), os.path.join(place, _FILE))
-        os.rmdir(os.path.join(place, _NEXT))
-        folder = os.open(place, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        _sync(place)
+    _drop_folder(os.path.join(place, _NEXT))
+
+
+def _sync(folder: str) -> None:
+    """Makes names in the folder durable, on file systems that can."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+    finally:
+        os.close(opened)
 
 
 def drop_next(directory: str) -> None:
@@ -46,7 +56,15 @@ def drop_next(directory: str) -> None:
     aside = os.path.join(_place(directory, True), _NEXT)
     with contextlib.suppress(OSError):
         os.unlink(os.path.join(aside, _FILE))
+    _drop_folder(aside)
+
+
+def _drop_folder(aside: str) -> None:
+    """Removes the folder with what a process that was killed has left in it."""
     with contextlib.suppress(OSError):
+        for name in os.listdir(aside):
+            if _PARTIAL.fullmatch(name):
+                os.unlink(os.path.join(aside, name))
         os.rmdir(aside)
 
 
