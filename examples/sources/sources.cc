@@ -1,5 +1,6 @@
-// Sources of a tensor's first bytes: a file that is read in place, parts of files joined, memory that
-// the program gives up, many small values that share pages. Ends of a tensor's bytes: Discard, Free.
+// Sources of a tensor's first bytes: a file that is read in place, parts of files joined, memory
+// that the program gives up, many small values that share pages. Ends of a tensor's bytes: Discard,
+// Free.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
