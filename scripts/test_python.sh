@@ -20,6 +20,15 @@ fi
 export PATH="$environment/bin:$PATH" TORCHINDUCTOR_CACHE_DIR=$environment/inductor
 
 SLUICE_BUILD_DIR=$build pip install -q --no-build-isolation --no-deps ./python
-mypy --config-file python/pyproject.toml --cache-dir build/mypy python/src/sluice
-mypy --config-file python/pyproject.toml --cache-dir build/mypy-tests python/tests/typed_use.py
-pytest -q -p no:cacheprovider python/tests
+
+# The types are checked beside the tests, which mostly use one processor.
+check_types() {
+  mypy --config-file python/pyproject.toml --cache-dir build/mypy python/src/sluice &&
+    mypy --config-file python/pyproject.toml --cache-dir build/mypy-tests python/tests/typed_use.py
+}
+check_types &
+types=$!
+failed=0
+pytest -q -p no:cacheprovider python/tests || failed=1
+wait "$types" || failed=1
+exit "$failed"

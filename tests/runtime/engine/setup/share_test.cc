@@ -75,7 +75,7 @@ TEST(ShareTest, ARuntimeHasItsPart) {
   RuntimeFixture runtime;
   runtime.options.share = {.index = 1, .count = 4};
   runtime.options.io.queue_depth = 50;
-  runtime.options.record_events = true;
+  runtime.hooks.record_events = true;
   runtime.Start();
   const Stats stats = runtime->GetStats();
   EXPECT_EQ(stats.tiers.at("dram").budget_bytes, RuntimeFixture::kDramPages / 4 * kPage);
