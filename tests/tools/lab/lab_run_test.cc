@@ -174,6 +174,29 @@ TEST(LabRunTest, OnlyWhoPlansHasAnObjective) {
               HasSubstr("--objective: \"space\" is neither time nor traffic"));
 }
 
+/// Share of the pages that find their frame again, once home frames have settled.
+double ShareInPlace(const std::string& link) {
+  const std::vector<Json> lines = JsonOf(LabRun(kTraining,
+                                                {"--tiers",
+                                                 "hbm=12GiB",
+                                                 "--link",
+                                                 "hbm-dram=" + link + ",50us",
+                                                 "--page",
+                                                 "16MiB",
+                                                 "--iterations",
+                                                 "24",
+                                                 "--policy",
+                                                 "planned",
+                                                 "--json"}));
+  const Json& hbm = lines.at(0)["tiers"]["hbm"];
+  return hbm["pages_back_in_place"].get<double>() / hbm["pages_back"].get<double>();
+}
+
+TEST(LabRunTest, PagesOfAPlanComeToFindTheirFrames) {
+  EXPECT_GT(ShareInPlace("15.754GiB/s"), 0.95) << "0.71 without home frames";
+  EXPECT_GT(ShareInPlace("50GiB/s"), 0.65) << "0.50 without home frames";
+}
+
 TEST(LabRunTest, TellsPeopleTheSame) {
   const TemporaryDirectory directory;
   Command command(

@@ -173,8 +173,8 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
 
         The file has its name once it is whole. docs/optimizer.md says more of it. With DTensors of
         several ranks each rank calls it and writes its own file, to ``directory``/rank-0-of-2 and so
-        on. It returns once all are whole. It raises the error of one rank on each, as that of a full
-        disk, and every rank's file from before stays.
+        on. It returns once all are whole, and raises the error of one rank on each. Every rank's file
+        from before stays if one could not be written, as on a full disk.
         """
         place = os.fspath(directory)
         if self._is_spread():

@@ -98,6 +98,10 @@ TEST_F(HomeFramesTest, AFrameIsTakenWhenTheNextPageAtHomeThereComes) {
   EXPECT_EQ(homes_.TakenAt(0), 5u) << "the first event after the four of the iteration before";
   homes_.Come(0);
   EXPECT_EQ(homes_.TakenAt(0), 7u) << "page 1 comes third";
+  homes_.Go(0);
+  homes_.Come(1);
+  homes_.Go(1);
+  EXPECT_EQ(homes_.TakenAt(0), 9u) << "page 0 comes first in the next iteration";
   EXPECT_EQ(homes_.TakenAt(1), kNever) << "page 2 never comes, as it stays";
 }
 
