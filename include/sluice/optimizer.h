@@ -361,10 +361,10 @@ class OffloadedOptimizer {
 
   /// Hints that the next step comes soon, and has these groups. The pages which it updates first
   /// come to dram, as many as fit into `at_most`, and stay until they are used. Give only groups
-  /// that will have a gradient, and less than dram. Does not block for pages. Errors:
-  /// InvalidArgument (no such group), FailedPrecondition (a step is under way), those of
-  /// Runtime::Prefetch.
-  absl::Status Prefetch(std::span<const GroupId> groups, Bytes at_most);
+  /// that will have a gradient, and less than dram. Does not block for pages. Returns the bytes of
+  /// the pages that it hints at, whether they are there or not. Errors: InvalidArgument (no such
+  /// group), FailedPrecondition (a step is under way), those of Runtime::Prefetch.
+  absl::StatusOr<Bytes> Prefetch(std::span<const GroupId> groups, Bytes at_most);
   /// Starts what is left of the step, or repeats what failed of it. The call waits for no page; a
   /// repeat waits for an answer of the Runtime's core thread. Errors:
   /// - FailedPrecondition: a group that is not ready (names it), no group is, or a step runs.

@@ -141,12 +141,14 @@ std::pair<std::uint32_t, std::uint64_t> PythonOptimizer::Add(const std::string& 
   }));
 }
 
-void PythonOptimizer::Prefetch(const std::vector<std::uint32_t>& groups, std::uint64_t bytes) {
+std::uint64_t PythonOptimizer::Prefetch(const std::vector<std::uint32_t>& groups,
+                                        std::uint64_t bytes) {
   std::vector<GroupId> ids;
   ids.reserve(groups.size());
   for (const std::uint32_t group : groups) ids.push_back({group});
-  RaiseIfError(
+  const Bytes hinted = ValueOrRaise(
       Alone([&](OffloadedOptimizer& optimizer) { return optimizer.Prefetch(ids, Bytes(bytes)); }));
+  return hinted.count();
 }
 
 void PythonOptimizer::Start(const std::vector<Update>& updates, std::optional<double> norm) {

@@ -66,6 +66,7 @@ nb::dict DictOf(const PrefetchStats& prefetch) {
   dict["late"] = prefetch.late;
   dict["revoked"] = prefetch.revoked;
   dict["wasted"] = prefetch.wasted;
+  dict["waiting"] = prefetch.waiting;
   return dict;
 }
 

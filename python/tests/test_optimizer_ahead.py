@@ -1,12 +1,14 @@
 """States of the next step come in while backward runs."""
 
 import time
+import types
 
 import optimizing
 import pytest
 import torch
 
 import sluice.torch
+from sluice.torch import _ahead
 
 # 64 pages of states, twice half of dram.
 WIDTH, LAYERS = 256, 8
@@ -66,20 +68,38 @@ def test_half_of_dram_comes_in_during_the_last_pass(runtime, make_runtime, seed,
     assert optimizing.same(model.parameters(), reference.parameters())
 
 
-def test_what_is_in_dram_stays_there(runtime, seed):
+@pytest.mark.parametrize("free", [0, 1, 3])
+def test_what_is_in_dram_stays_there(runtime, seed, free):
     model = model_of(seed)
     optimizer = sluice.torch.AdamW(model.parameters(), runtime=runtime)
     backward(model)
     optimizer.step()
-    other = runtime.tensor((63, 16384))
-    with runtime.lease(other, mode="w", tier="dram"):
-        pass
+    other, last = (runtime.tensor((pages, 16384)) for pages in (64 - free, free or 1))
+    for tensor in (last, other)[not free:]:
+        with runtime.lease(tensor, mode="w", tier="dram"):
+            pass
+    last.free()
     before = read_bytes(runtime)
     backward(model)
-    time.sleep(0.2)  # nothing is to happen
+    time.sleep(0.2)  # no more is to happen
     with runtime.lease(other, tier="dram"):
-        assert read_bytes(runtime) - before <= PAGE
+        assert read_bytes(runtime) - before == (free // 2 * 2) * PAGE  # an update reads two states
     optimizer.step()
+
+
+@pytest.mark.parametrize("waiting, room", [(0, 4), (3, 1), (6, 0)])
+def test_frames_that_earlier_hints_wait_for_are_not_free(waiting, room):
+    asked = []
+    dram = {"budget_bytes": 64 * PAGE, "used_bytes": 58 * PAGE, "transit_bytes": 2 * PAGE}
+    stats = {"tiers": {"dram": dram}, "prefetch": {"waiting": waiting}}
+    core = types.SimpleNamespace(prefetch=lambda groups, most: asked.append(most) or most)
+    session = types.SimpleNamespace(stats=lambda: stats, page_bytes=PAGE)
+    ahead = _ahead.Ahead(core, session)
+    slot = types.SimpleNamespace(group=0, nbytes=1)
+    ahead.add_gradient(slot)
+    ahead.begin_step([slot])
+    ahead.add_gradient(slot)
+    assert asked == [room * PAGE]
 
 
 def test_hints_end_with_the_optimizer(runtime, make_runtime, seed):

@@ -57,6 +57,7 @@ struct CoreCounters {
   std::uint64_t prefetch_late = 0;
   std::uint64_t prefetch_revoked = 0;
   std::uint64_t prefetch_wasted = 0;
+  std::uint64_t prefetch_waiting = 0;  ///< pages wanted now that are not on the way yet
   std::uint64_t dropped_clean = 0;
   std::uint64_t dropped_dead = 0;
   std::uint64_t written_demand = 0;

@@ -141,6 +141,7 @@ void Core::Impl::On(const EndIteration&) {
 }
 
 const CoreCounters& Core::Impl::counters() {
+  counters_.prefetch_waiting = goals_.size();
   counters_.divergences = book_.divergences();
   counters_.schedules_dropped = book_.dropped();
   counters_.iterations_too_long = book_.too_long();

@@ -11,7 +11,8 @@ PrefetchStats PrefetchOf(const core::CoreCounters& counters) {
           .hit = counters.prefetch_hit,
           .late = counters.prefetch_late,
           .revoked = counters.prefetch_revoked,
-          .wasted = counters.prefetch_wasted};
+          .wasted = counters.prefetch_wasted,
+          .waiting = counters.prefetch_waiting};
 }
 
 EvictionStats EvictionsOf(const core::CoreCounters& counters) {

@@ -62,7 +62,7 @@ absl::Status OffloadedOptimizer::GradientReady(GroupId group) {
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
   return impl_->GradientReady(group);
 }
-absl::Status OffloadedOptimizer::Prefetch(std::span<const GroupId> groups, Bytes at_most) {
+absl::StatusOr<Bytes> OffloadedOptimizer::Prefetch(std::span<const GroupId> groups, Bytes at_most) {
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
   return impl_->Prefetch(groups, at_most);
 }

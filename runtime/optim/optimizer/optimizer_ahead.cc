@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <vector>
 
 #include "base/status.h"
@@ -27,7 +28,8 @@ std::vector<Access> ReadsOf(const OptimizerOptions& options,
 
 }  // namespace
 
-absl::Status OffloadedOptimizer::Impl::Prefetch(std::span<const GroupId> groups, Bytes at_most) {
+absl::StatusOr<Bytes> OffloadedOptimizer::Impl::Prefetch(std::span<const GroupId> groups,
+                                                         Bytes at_most) {
   Settle();
   SLUICE_RETURN_IF_ERROR(CheckIdle());
   std::vector<bool> wanted(groups_.size());
@@ -37,17 +39,23 @@ absl::Status OffloadedOptimizer::Impl::Prefetch(std::span<const GroupId> groups,
   }
   std::vector<Access> ahead;
   std::uint64_t bytes = 0;
+  const auto add = [&](const optim::Part& part) {
+    const ParameterEntry& entry = table_.entries[part.entry];
+    const std::vector<Access> reads = ReadsOf(options_, entry, parts_.RangeOf(entry, part.index));
+    std::uint64_t more = 0;
+    for (const Access& read : reads) more += WholePages(read, runtime_.PageBytes().count());
+    if (bytes + more > at_most.count()) return false;
+    bytes += more;
+    ahead.insert(ahead.end(), reads.begin(), reads.end());
+    return true;
+  };
   for (const std::uint32_t index : GroupOrder()) {
     if (!wanted[index]) continue;
-    for (const optim::Part part : PartsLeft(groups_[index])) {
-      const ParameterEntry& entry = table_.entries[part.entry];
-      const std::vector<Access> reads = ReadsOf(options_, entry, parts_.RangeOf(entry, part.index));
-      for (const Access& read : reads) bytes += WholePages(read, runtime_.PageBytes().count());
-      if (bytes > at_most.count()) return runtime_.Prefetch(ahead);
-      ahead.insert(ahead.end(), reads.begin(), reads.end());
-    }
+    const std::vector<optim::Part> parts = PartsLeft(groups_[index]);
+    if (!std::all_of(parts.begin(), parts.end(), add)) break;
   }
-  return runtime_.Prefetch(ahead);
+  SLUICE_RETURN_IF_ERROR(runtime_.Prefetch(ahead));
+  return Bytes(bytes);
 }
 
 }  // namespace sluice

@@ -59,7 +59,7 @@ class OffloadedOptimizer::Impl {
   absl::Status AddGradient(GroupId group);
   absl::Status ResetGradient(GroupId group);
   absl::Status GradientReady(GroupId group);
-  absl::Status Prefetch(std::span<const GroupId> groups, Bytes at_most);
+  absl::StatusOr<Bytes> Prefetch(std::span<const GroupId> groups, Bytes at_most);
   absl::StatusOr<StepHandle> Step(const StepOptions& options);
   absl::Status WaitFor(GroupId group, Ticket::Deadline deadline);
   std::int64_t step() const;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from .. import _core, errors
 from ._slots import Slot
@@ -53,12 +54,17 @@ class Ahead:
 
     def _hint(self) -> None:
         try:
-            dram = self._session.stats()["tiers"]["dram"]
-            most = dram["budget_bytes"] // _PART_OF_DRAM * self._hints // _HINTS
-            # Free frames only: pages in the others may be needed before the step, or in it.
-            free = dram["budget_bytes"] - dram["used_bytes"]
-            self._hinted_bytes = min(self._hinted_bytes + free, most)
-            self._core.prefetch(self._groups, self._hinted_bytes)
+            stats = self._session.stats()
+            most = stats["tiers"]["dram"]["budget_bytes"] // _PART_OF_DRAM * self._hints // _HINTS
+            room = min(self._hinted_bytes + self._free_bytes(stats), most)
+            self._hinted_bytes = self._core.prefetch(self._groups, room)
         except errors.Error:
             # Closed, or a child of fork: backward needs neither, and step() says it.
             self._groups = []
+
+    def _free_bytes(self, stats: dict[str, Any]) -> int:
+        """Frames that nothing is in or on its way to: pages in others may be needed before the step, or in it."""
+        dram = stats["tiers"]["dram"]
+        waiting: int = stats["prefetch"]["waiting"] * self._session.page_bytes
+        free: int = dram["budget_bytes"] - dram["used_bytes"] - dram["transit_bytes"] - waiting
+        return max(free, 0)

@@ -142,6 +142,21 @@ TEST_F(SchedulingTest, APrefetchThatCrossesTwoLinksIsOne) {
                 after.prefetch_wasted + after.prefetch_open);
 }
 
+TEST_F(SchedulingTest, HintsWithoutAFrameAreCountedAsWaiting) {
+  Start({.frames = {4, 32, 64}});
+  constexpr PageIndex kPages = 10;
+  Create(kPages, 1);
+  for (PageIndex page = 0; page < kPages; ++page) RunOp({Write(page, 1)});
+  PrefetchPages hint;
+  for (PageIndex page = 0; page < kPages; ++page) hint.requests.push_back(Read(page));
+  driver().Send(std::move(hint));
+  const CoreCounters& counters = driver().core().counters();
+  EXPECT_EQ(counters.prefetch_open + counters.prefetch_waiting, kPages);
+  driver().Drain();
+  EXPECT_EQ(driver().core().counters().prefetch_open, 4u);
+  EXPECT_EQ(driver().core().counters().prefetch_waiting, 6u) << "no hint displaces another";
+}
+
 TEST_F(SchedulingTest, KeysHaveSchedulesOfTheirOwn) {
   StartTwoTiers(4, "min", 2);
   Create(8, 1);
