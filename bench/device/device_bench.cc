@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "base/strings.h"
 #include "bench/device/leased_run.h"
 #include "bench/device/plain_device.h"
 #include "bench/device/plain_store.h"
@@ -172,16 +173,35 @@ absl::Status MeasureWithLayers(Subject& subject, const RowFn& add_row) {
       subject, weights, [&leased] { return leased.PlannedPass(); }, add_row);
 }
 
+std::string SuffixOf(const DeviceBenchOptions& options, std::uint64_t page_bytes) {
+  return fmt::format("{}MiB/{}{}",
+                     page_bytes >> 20,
+                     options.device == DeviceKind::kCuda ? "cuda" : "emulated",
+                     options.directory.empty() ? "" : "/nvme");
+}
+
+absl::Status CheckPattern(const DeviceBenchOptions& options) {
+  std::vector<std::string> names;
+  for (const std::uint64_t page_bytes : options.page_bytes) {
+    for (const char* name : {"in", "out", "both", "weights", "page-in"}) {
+      if (name == std::string("page-in") && !options.directory.empty()) continue;
+      names.push_back(fmt::format("{}/{}", name, SuffixOf(options, page_bytes)));
+      if (MatchesPattern(options.pattern, names.back())) return absl::OkStatus();
+    }
+  }
+  return absl::InvalidArgumentError(
+      base::ToAbsl(fmt::format("\"{}\" matches no case{}; cases are {}",
+                               options.pattern,
+                               base::DidYouMean(options.pattern, names),
+                               fmt::join(names, ", "))));
+}
+
 absl::Status MeasurePages(const DeviceBenchOptions& options,
                           std::uint64_t page_bytes,
                           const RowFn& add_row) {
   const RuntimeOptions runtime = OptionsOf(options, page_bytes);
-  Subject subject{.options = options,
-                  .page_bytes = page_bytes,
-                  .suffix = fmt::format("{}MiB/{}{}",
-                                        page_bytes >> 20,
-                                        options.device == DeviceKind::kCuda ? "cuda" : "emulated",
-                                        options.directory.empty() ? "" : "/nvme")};
+  Subject subject{
+      .options = options, .page_bytes = page_bytes, .suffix = SuffixOf(options, page_bytes)};
   SLUICE_ASSIGN_OR_RETURN(subject.plain, PlainDevice::Create(runtime));
   if (!options.directory.empty()) {
     SLUICE_ASSIGN_OR_RETURN(subject.store,
@@ -207,6 +227,7 @@ std::uint64_t LayerBytes(std::uint64_t page_bytes) {
 }
 
 absl::Status RunDeviceBench(const DeviceBenchOptions& options, const RowFn& add_row) {
+  SLUICE_RETURN_IF_ERROR(CheckPattern(options));
   for (const std::uint64_t page_bytes : options.page_bytes) {
     SLUICE_RETURN_IF_ERROR(MeasurePages(options, page_bytes, add_row));
   }

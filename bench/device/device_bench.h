@@ -33,7 +33,7 @@ std::uint64_t LayerBytes(std::uint64_t page_bytes);
 /// Measures what leases in hbm reach against plain copies of the same device, page size and round;
 /// with a directory, against a page store there.
 /// Calls `add_row` as rows come. Threads: the calling one. Errors: those of Runtime::Create and of
-/// the device; Cancelled.
+/// the device; InvalidArgument (no case matches), Cancelled.
 absl::Status RunDeviceBench(const DeviceBenchOptions& options, const RowFn& add_row);
 
 }  // namespace sluice::bench

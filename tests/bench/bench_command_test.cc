@@ -293,6 +293,10 @@ TEST(BenchCommandTest, UserErrorsNameTheFix) {
   EXPECT_THAT(
       errors({"bench", "optim", "--mebiparameters", "1000000"}),
       AllOf(HasSubstr("for tensors of 1048576000000 parameters), and"), HasSubstr("; take fewer")));
+  EXPECT_THAT(errors({"bench", "device", "--case", "inn/*"}),
+              AllOf(HasSubstr("matches no case"), HasSubstr("cases are in/2MiB/emulated, out/")));
+  EXPECT_THAT(errors({"bench", "device", "--dir", "x", "--case", "page-in"}),
+              HasSubstr("weights/16MiB/emulated/nvme"));
   EXPECT_THAT(errors({"bench", "step"}), HasSubstr("--dir DIR is required"));
   EXPECT_THAT(errors({"bench", "step", "--dir", "x", "--mebiparameters", "0"}),
               HasSubstr("--mebiparameters"));
