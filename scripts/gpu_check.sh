@@ -6,7 +6,8 @@
 # Prints one line of JSON per case, at once, and appends it to FILE: case, passed, failed, skipped, seconds, limit_s
 # and status (0: all passed, 124: out of time), or a row of `sluice bench device`. The output of what fails goes to
 # FILE.log. --dir names a folder on the disk whose pages are to go to the GPU. Needs at most 5 minutes. Leaves the
-# settings of the card alone. Exit 1 when a case failed, 2 when an option is wrong.
+# settings of the card alone. Exit 1 when a case failed, 2 when an option is wrong or there
+# is no GPU, which it says before it writes anything.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
@@ -75,18 +76,29 @@ facts() {
 
 # A truth that ends the context needs a process of its own.
 fatal_truths() {
-  local suite name line
+  local suite
   suite=$("$here/gpu_test" --gtest_list_tests 2>/dev/null | sed -n 's/^\(Gpu\/CudaFatalTruthTest\.\).*/\1/p')
+  # Tests are indented; "Running main()" is not.
   "$here/gpu_test" --gtest_filter='Gpu/CudaFatalTruthTest.*' --gtest_list_tests 2>/dev/null |
-    while read -r line; do
-      name=${line%% *}
-      case $name in "" | *.) continue ;; esac
-      echo "$suite$name"
-    done
+    sed -n "s|^  \([^ ]*\).*|$suite\1|p"
 }
 
 # A kernel that is loaded on its first launch waits for the kernels that run: a gate would never open.
 export CUDA_MODULE_LOADING=EAGER
+
+# Why there is nothing to check here; empty where there is a GPU.
+reason() {
+  [ -x "$here/gpu_test" ] || { echo "gpu_test is not beside it; unpack what scripts/gpu_bundle.sh packs"; return; }
+  "$here/gpu_test" --gtest_filter='GpuTest.*' --gtest_list_tests >/dev/null 2>&1 ||
+    { echo "gpu_test does not start here"; return; }
+  [ -n "$(fatal_truths)" ] && return
+  "$here/gpu_test" --gtest_filter='GpuTest.ACaptured*' --gtest_brief=1 2>&1 | grep -A 1 ': Skipped$' | tail -n 1
+}
+why=$(reason)
+if [ -n "$why" ]; then
+  echo "gpu_check.sh: $why" >&2
+  exit 2
+fi
 
 facts
 # Mappings that stay rest on this. If it fails, hbm is to be LeftMapping::kUntilTaken (Backends::MakeTiers).
