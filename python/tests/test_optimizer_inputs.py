@@ -22,6 +22,7 @@ def parameter(*shape, dtype=torch.float32):
     (parameter(4, dtype=torch.complex64), {}, "parameter '0' is complex"),
     (parameter(4, dtype=torch.float16), {"master": False}, "is float16, which needs master=True"),
     (torch.ones(4).to_sparse().requires_grad_(), {}, "parameter '0' is sparse"),
+    (torch._neg_view(torch.ones(4)).requires_grad_(), {}, "'0' is a view that negates"),
     (parameter(4), {"states": "fp8"}, 'states is "fp8"; allowed are fp32, bf16, 8bit'),
     (parameter(4), {"lowest": "hbm"}, "lowest is hbm, allowed are dram and nvme"),
     (parameter(4), {"threads": 0}, "threads is 0"),
@@ -60,6 +61,9 @@ def test_a_parameter_has_one_optimizer(runtime):
         sluice.torch.SGD([weight], runtime=runtime)
     first.close()
     second = sluice.torch.SGD([weight], runtime=runtime)
+    first.close()  # again: it is not the one that has the parameter
+    with pytest.raises(sluice.InvalidArgument, match="'0' belongs to another optimizer of sluice"):
+        sluice.torch.SGD([weight], runtime=runtime)
     del second
     gc.collect()
     sluice.torch.SGD([weight], runtime=runtime)
@@ -102,6 +106,17 @@ def test_a_gradient_whose_data_was_replaced_is_refused(runtime, data, message):
     with pytest.raises(sluice.InvalidArgument, match=f"the gradient of parameter '1' {message}"):
         optimizer.step()
     assert (weights[0] == 1).all() and not optimizer.state
+
+
+@pytest.mark.parametrize("options", [{}, {"step_in_backward": True}])
+def test_a_gradient_that_negates_its_memory_is_used_as_it_reads(runtime, options):
+    mine, reference = ([parameter(), parameter()] for _ in range(2))
+    for params, make in ((mine, lambda p: sluice.torch.SGD(p, lr=1.0, runtime=runtime, **options)),
+                         (reference, lambda p: torch.optim.SGD(p, lr=1.0))):
+        optimizer = make(params)
+        (torch.complex(*params).conj() * torch.tensor(3 + 4j)).real.backward()
+        optimizer.step()
+    assert optimizing.same(mine, reference)
 
 
 def test_a_frozen_parameter_is_as_in_torch(runtime):

@@ -132,7 +132,12 @@ def broken(state_dict, change):
     (lambda d: d["state"][1].update(max_exp_avg_sq=1), "'1' has a state 'max_exp_avg_sq'"),
     (lambda d: d["state"][1].update(exp_avg=torch.ones(5)), r"'1' has shape \(4,\), its state"),
     (lambda d: d["state"][1].update(exp_avg=7), "'exp_avg' in the state dict that is no dense"),
+    (lambda d: d["state"][1].update(exp_avg=torch.ones(4, device="meta")), "'exp_avg' .* is on meta"),
     (lambda d: d["state"][1].update(step=torch.tensor(1.5)), "has 1.5 steps in the state dict"),
+    (lambda d: d["state"][1].update(step=float("inf")), "'1' has inf steps in the state dict"),
+    (lambda d: d["state"][1].update(step=torch.ones(3)), "'1' has a 'step' in the state dict that is no"),
+    (lambda d: d["param_groups"][0].update(params=[0, 0]), "'1' is number 0 .*, as parameter '0' is"),
+    (lambda d: d["param_groups"][0].update(betas=None), "group 0 .* has options that are no rates"),
 ])
 def test_a_wrong_state_dict_is_refused_and_nothing_changes(runtime, seed, change, message):
     params = optimizing.parameters(seed, shapes=[(8,), (4,)])

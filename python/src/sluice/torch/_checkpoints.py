@@ -164,9 +164,23 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
             self._check_options(saved)
             options = {key: deepcopy(value) for key, value in saved.items() if key != "params"}
             groups.append({**own, **options, "params": own["params"]})
+            self._check_rates(number, groups[-1])
             for index, tensor in zip(saved["params"], own["params"]):
-                saved_of[index] = self._slots[id(tensor)]
+                slot = self._slots[id(tensor)]
+                if index in saved_of:
+                    raise _slots.refuse(slot.name, f"is number {index} in the state dict, as parameter "
+                                                   f"'{saved_of[index].name}' is")
+                saved_of[index] = slot
         return groups, saved_of
+
+    def _check_rates(self, number: int, group: Mapping[str, Any]) -> None:
+        """Raises InvalidArgument for options of a state dict that no step can have."""
+        try:
+            self._rates(group, 0)
+        except (TypeError, ValueError, KeyError, IndexError) as error:
+            raise errors.InvalidArgument(
+                f"parameter group {number} of the state dict has options that are no rates: {error!r}"
+            ) from error
 
     def save(self, directory: Union[str, "os.PathLike[str]"], note: str = "") -> None:
         """Writes parameters, states, rates and steps to ``directory``/optimizer.sluice.

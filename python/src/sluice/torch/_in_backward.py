@@ -28,7 +28,7 @@ class StepsInBackward(Checkpoints):
         if group is None:  # the parameter is not in param_groups any more
             return
         _slots.check_unchanged(slot)
-        _slots.check_gradient(slot, slot.tensor.grad)
+        _slots.check_gradient(slot, _slots.gradient_of(slot))
         if slot.master and version_of(slot.tensor) != slot.version:
             raise errors.FailedPrecondition(
                 f"parameter '{slot.name}' was written after backward had begun to update "

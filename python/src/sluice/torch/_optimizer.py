@@ -138,6 +138,8 @@ class PagedOptimizer(StepsInBackward):
         self._finish()
         if repeats or not gathered.slots:
             return
+        if before is not None:
+            gathered = self._gather()  # rates may depend on the steps, of which there is one more
         self._refuse_half_loaded()
         norm = norm_of(gathered.gradients) if self._norm_given else None
         if not gathered.updates:  # this rank has no element of theirs
@@ -209,10 +211,10 @@ class PagedOptimizer(StepsInBackward):
         for group in self.param_groups:
             self._check_options(group)
             for tensor in group["params"]:
-                gradient = tensor.grad
+                slot = self._slots[id(tensor)]
+                gradient = _slots.gradient_of(slot)
                 if gradient is None:
                     continue
-                slot = self._slots[id(tensor)]
                 _slots.check_unchanged(slot)
                 _slots.check_gradient(slot, gradient)
                 self._listen(slot)
@@ -273,7 +275,7 @@ class PagedOptimizer(StepsInBackward):
         if isinstance(self._step, _early.EarlyStep):
             self._step.drop_used()
         for slot in self._slots.values():
-            _slots.give_back(slot)
+            _slots.give_back(self, slot)
             if slot.hook is not None:
                 slot.hook.remove()
 

@@ -71,6 +71,8 @@ def _problem_of(tensor: Any) -> Optional[str]:
         return f"is on {tensor.device}; only tensors on the CPU are updated"
     if not tensor.is_contiguous():
         return f"is not contiguous (strides {tuple(tensor.stride())}); take .contiguous()"
+    if tensor.is_neg():
+        return "is a view that negates its memory; take .resolve_neg()"
     if tensor.is_complex():
         return f"is complex ({tensor.dtype}); take torch.view_as_real"
     return None
@@ -114,9 +116,11 @@ def take(optimizer: Any, slot: Slot) -> None:
     _owners[slot.address] = (weakref.ref(optimizer), weakref.ref(slot.tensor))
 
 
-def give_back(slot: Slot) -> None:
-    """No optimizer has the parameter."""
-    _owners.pop(slot.address, None)
+def give_back(optimizer: Any, slot: Slot) -> None:
+    """The optimizer has the parameter no more. One that has taken it since keeps it."""
+    owner, _ = _owners.get(slot.address, (None, None))
+    if owner is not None and owner() is optimizer:
+        del _owners[slot.address]
 
 
 def check_unchanged(slot: Slot) -> None:
@@ -136,6 +140,16 @@ def check_unchanged(slot: Slot) -> None:
     if local.data_ptr() != slot.address or slot.storage.nbytes() == 0:
         raise refuse(slot.name, "has other memory than when it was added (p.data = ..., .to(...), or "
                                 "a freed storage); copy into it (p.data.copy_), or make a new optimizer")
+
+
+def gradient_of(slot: Slot) -> Any:
+    """The parameter's gradient, or None. One that negates its memory, as autograd makes of complex
+    numbers, becomes one that does not.
+    """
+    gradient = slot.tensor.grad
+    if gradient is not None and not is_dtensor(gradient) and gradient.is_neg():
+        slot.tensor.grad = gradient = gradient.resolve_neg()
+    return gradient
 
 
 def check_gradient(slot: Slot, gradient: Any) -> None:

@@ -149,8 +149,11 @@ def _write(core: _core.Optimizer, slot: Slot, number: Optional[int], value: Opti
 def _steps_of(slot: Slot, saved: Mapping[str, Any]) -> int:
     if "step" not in saved:
         return 0
-    steps = float(saved["step"])
-    if not (steps >= 0 and steps == int(steps)):
+    try:
+        steps = float(saved["step"])
+    except (TypeError, ValueError, RuntimeError):
+        raise refuse(slot.name, "has a 'step' in the state dict that is no number") from None
+    if not (steps >= 0 and steps.is_integer()):
         raise refuse(slot.name, f"has {steps} steps in the state dict")
     return int(steps)
 
@@ -158,6 +161,8 @@ def _steps_of(slot: Slot, saved: Mapping[str, Any]) -> int:
 def _check_value(slot: Slot, name: str, value: Any) -> None:
     if not isinstance(value, torch.Tensor) or value.is_complex() or value.layout != torch.strided:
         raise refuse(slot.name, f"has a state '{name}' in the state dict that is no dense, real tensor")
+    if local_of(value).device.type == "meta":
+        raise refuse(slot.name, f"has a state '{name}' in the state dict that is on meta, without values")
     problem = problem_of_layout(value, slot.tensor)
     if problem is not None:
         raise refuse(slot.name, f"has a state '{name}' in the state dict that {problem}; "
