@@ -28,7 +28,8 @@ bool Core::Impl::EnsureRoom(TierIndex tier, const Claim& claim) {
 bool Core::Impl::MakeRoom(TierIndex tier, const Claim& claim) {
   TierState& state = tiers_[tier];
   if (state.no_victim || tier == last_tier() || GivesWay(claim)) return false;
-  if (FollowsPlan() && claim.purpose == Purpose::kAhead) return DropLetGo(tier, claim);
+  if (FollowsPlan() && DropLetGo(tier, claim)) return true;
+  if (FollowsPlan() && claim.purpose == Purpose::kAhead) return false;
   if (NothingCanLeave(tier, claim) || LeavesMakeRoom(tier)) {
     ++state.deficit;
     return false;
