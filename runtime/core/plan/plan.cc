@@ -235,8 +235,7 @@ TierPlan Spread(const PlanInput& input, const PlanStop& stop, TierPlan plan) {
   const std::optional<PlanInput> spread = SpreadReads(input);
   if (!spread.has_value() || stop()) return plan;
   TierPlan other = PlanForObjective(*spread, stop);
-  const bool binds = other.link_seconds >= SecondsOf(input);
-  return binds && other.link_seconds < plan.link_seconds ? std::move(other) : std::move(plan);
+  return other.link_seconds < plan.link_seconds ? std::move(other) : std::move(plan);
 }
 
 }  // namespace
@@ -283,9 +282,7 @@ bool Plan::ComesInto(TierIndex tier, PageIndex page, std::uint32_t step) const {
 std::optional<Plan> TryMakePlan(const PlanInput& input, const PlanStop& stop) {
   TierPlan plan = input.objective == Objective::kTime ? PlanForTime(input, stop)
                                                       : PlanForObjective(input, stop);
-  if (plan.link_seconds > SecondsOf(input)) {
-    plan = Spread(input, stop, std::move(plan));
-  }
+  plan = Spread(input, stop, std::move(plan));
   plan.plan.leaves_make_room = input.links.size() > 1 && plan.link_seconds > SecondsOf(input);
   if (stop()) return std::nullopt;
   return std::move(plan.plan);
