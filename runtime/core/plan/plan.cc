@@ -40,6 +40,9 @@ constexpr double kBound = 2;
 constexpr double kNearlyBound = 1.25;
 constexpr double kWasteful = 2;
 
+/// Factor over the time of another plan up to which a plan is as fast.
+constexpr double kAsFast = 1.01;
+
 double SecondsOf(const PlanInput& input) {
   return std::accumulate(input.step_seconds.begin(), input.step_seconds.end(), 0.0);
 }
@@ -229,13 +232,17 @@ TierPlan PlanForTime(const PlanInput& input, const PlanStop& stop) {
   return wasteful ? std::move(least) : std::move(plan);
 }
 
-/// Spreads reads where the run waits for the link: a plan that moves less is then faster. Elsewhere
-/// a step could wait for the pages of its own that do not stay.
+/// Spreads reads where that is faster, or as fast and moves less.
 TierPlan Spread(const PlanInput& input, const PlanStop& stop, TierPlan plan) {
   const std::optional<PlanInput> spread = SpreadReads(input);
   if (!spread.has_value() || stop()) return plan;
   TierPlan other = PlanForObjective(*spread, stop);
-  return other.link_seconds < plan.link_seconds ? std::move(other) : std::move(plan);
+  if (stop()) return plan;
+  const double seconds = SecondsOfReads(input, plan.plan);
+  const double others = SecondsOfReads(input, other.plan);
+  const bool faster = others * kAsFast < seconds;
+  const bool less = others < seconds * kAsFast && other.link_seconds < plan.link_seconds;
+  return faster || less ? std::move(other) : std::move(plan);
 }
 
 }  // namespace
