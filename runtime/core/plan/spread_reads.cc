@@ -182,6 +182,7 @@ std::optional<PlanInput> SpreadReads(const PlanInput& input) {
   if (!shares.Choose()) return std::nullopt;
   PlanInput spread = input;
   spread.items.clear();
+  spread.room_first = true;
   spread.frames[0] = static_cast<FrameIndex>(shares.moving());
   std::vector<std::int64_t> stay = shares.stay();
   const auto part = static_cast<std::uint32_t>(std::max<std::int64_t>(1, shares.moving() / kParts));

@@ -14,8 +14,9 @@ constexpr double kLeadShare = 0.01;
 
 /// `resident`: what the sweep has left there. Lists all in the plan.
 void TierPlanner::SetTimes(std::vector<PlannedGap>* planned, std::vector<std::int64_t> resident) {
-  for (std::uint64_t step = 0; step < steps_ && !stop_(); ++step)
+  for (std::uint64_t step = 0; input_.room_first && step < steps_ && !stop_(); ++step) {
     ComeLater(step, planned, &resident);
+  }
   if (swift_) BeginInTime(planned, &resident);
   std::stable_sort(planned->begin(), planned->end(), [](const auto& a, const auto& b) {
     return a.in_begin < b.in_begin;
