@@ -28,7 +28,9 @@ bool Core::Impl::EnsureRoom(TierIndex tier, const Claim& claim) {
 bool Core::Impl::MakeRoom(TierIndex tier, const Claim& claim) {
   TierState& state = tiers_[tier];
   if (state.no_victim || tier == last_tier() || GivesWay(claim)) return false;
-  if (FollowsPlan() && claim.purpose == Purpose::kAhead) return DropLetGo(tier, claim);
+  const bool only_let_go = FollowsPlan() && claim.purpose == Purpose::kAhead;
+  if ((only_let_go || tier == 0) && DropLetGo(tier, claim)) return true;
+  if (only_let_go) return false;
   if (NothingCanLeave(tier, claim) || LeavesMakeRoom(tier)) {
     ++state.deficit;
     return false;

@@ -40,6 +40,9 @@ constexpr double kBound = 2;
 constexpr double kNearlyBound = 1.25;
 constexpr double kWasteful = 2;
 
+/// Factor over the time of another plan up to which a plan is as fast.
+constexpr double kAsFast = 1.01;
+
 double SecondsOf(const PlanInput& input) {
   return std::accumulate(input.step_seconds.begin(), input.step_seconds.end(), 0.0);
 }
@@ -229,14 +232,17 @@ TierPlan PlanForTime(const PlanInput& input, const PlanStop& stop) {
   return wasteful ? std::move(least) : std::move(plan);
 }
 
-/// Spreads reads where the run waits for the link: a plan that moves less is then faster. Elsewhere
-/// a step could wait for the pages of its own that do not stay.
+/// Spreads reads where that is faster, or as fast and moves less.
 TierPlan Spread(const PlanInput& input, const PlanStop& stop, TierPlan plan) {
   const std::optional<PlanInput> spread = SpreadReads(input);
   if (!spread.has_value() || stop()) return plan;
   TierPlan other = PlanForObjective(*spread, stop);
-  const bool binds = other.link_seconds >= SecondsOf(input);
-  return binds && other.link_seconds < plan.link_seconds ? std::move(other) : std::move(plan);
+  if (stop()) return plan;
+  const double seconds = SecondsOfReads(input, plan.plan);
+  const double others = SecondsOfReads(input, other.plan);
+  const bool faster = others * kAsFast < seconds;
+  const bool less = others < seconds * kAsFast && other.link_seconds < plan.link_seconds;
+  return faster || less ? std::move(other) : std::move(plan);
 }
 
 }  // namespace
@@ -283,9 +289,7 @@ bool Plan::ComesInto(TierIndex tier, PageIndex page, std::uint32_t step) const {
 std::optional<Plan> TryMakePlan(const PlanInput& input, const PlanStop& stop) {
   TierPlan plan = input.objective == Objective::kTime ? PlanForTime(input, stop)
                                                       : PlanForObjective(input, stop);
-  if (plan.link_seconds > SecondsOf(input)) {
-    plan = Spread(input, stop, std::move(plan));
-  }
+  plan = Spread(input, stop, std::move(plan));
   plan.plan.leaves_make_room = input.links.size() > 1 && plan.link_seconds > SecondsOf(input);
   if (stop()) return std::nullopt;
   return std::move(plan.plan);

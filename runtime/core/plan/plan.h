@@ -67,6 +67,9 @@ struct PlanInput {
   std::vector<FrameIndex> frames;  ///< frames per tier that pages may fill
   std::vector<PlanLink> links;
   Objective objective = Objective::kTime;
+  /// Whether pages that come before there is room for them come later instead. Uses wait for these
+  /// then, not for pages that had to leave for them.
+  bool room_first = false;
 };
 
 /// Fills in the begins and ends of the steps of an iteration of `seconds`. A step that began before

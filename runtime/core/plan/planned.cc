@@ -44,8 +44,27 @@ void Core::Impl::FollowPlan(KeyIndex key, bool moved) {
                     found->second->leaves.size() == book_.length() &&
                     found->second->recording == book_.FingerprintOf(key);
   if (!fits) return LeavePlan();
-  if (moved || plan_ != found->second) plan_since_ = book_.base();
+  const bool changes = plan_ != found->second;
+  if (moved || changes) plan_since_ = book_.base();
   plan_ = found->second;
+  if (changes && last_tier() == 1) LetGoOfReturns();
+}
+
+/// Lets go of pages that the plan has come again before their next use, the furthest first. A plan
+/// that begins finds pages that others left. Without their frames, pages would leave that it keeps.
+/// (With several links this gained nothing, as pages leave there for other reasons, too.)
+void Core::Impl::LetGoOfReturns() {
+  tiers_[0].let_go.clear();
+  const std::size_t steps = plan_->fetches.size();
+  for (std::size_t ahead = steps - 1; ahead > 0; --ahead) {
+    const Position position = book_.now() + ahead;
+    for (const PlannedFetch& fetch : plan_->fetches[PlannedStep(position)]) {
+      for (PageIndex i = fetch.first_page; i < fetch.first_page + fetch.pages; ++i) {
+        const DueLeave due{{i, 1, 0}, position + fetch.distance};
+        if (IsLetGo(0, due)) tiers_[0].let_go.push_back(due);
+      }
+    }
+  }
 }
 
 std::size_t Core::Impl::PlannedStep(Position position) const {

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <deque>
 #include <vector>
+
+#include "absl/container/flat_hash_set.h"
 
 namespace sluice::core {
 namespace {
@@ -99,7 +102,77 @@ class Shares {
   std::vector<std::int64_t> ahead_;  ///< pages that the link brings while the step computes
 };
 
+/// Iterations of a plan that only reads, one after the other, without anything else.
+class Reads {
+ public:
+  Reads(const PlanInput& input, const Plan& plan)
+      : input_(input), plan_(plan), steps_(input.step_seconds.size()), fetches_(steps_) {
+    for (std::size_t step = 0; step < steps_; ++step) {
+      for (const PlannedFetch& fetch : plan.fetches[step]) {
+        fetches_[(step + fetch.distance) % steps_].push_back(fetch);
+      }
+    }
+    std::int64_t free = input.frames[0] + AwayAtBegin();
+    for (const PlanItem& item : input.items) free -= item.pages;
+    frames_.push_back({0, free});
+  }
+
+  /// Runs one iteration. Returns the time at its end.
+  double Run() {
+    for (std::size_t step = 0; step < steps_; ++step) {
+      for (const PlannedFetch& fetch : fetches_[step]) {
+        for (std::uint32_t i = 0; i < fetch.pages; ++i) Fetch();
+      }
+      end_ = std::max(end_, link_) + input_.step_seconds[step];
+      std::int64_t pages = 0;
+      for (const PlannedLeave& leave : plan_.leaves[step]) pages += leave.pages;
+      frames_.push_back({end_, pages});
+    }
+    return end_;
+  }
+
+ private:
+  struct Frames {
+    double from = 0;
+    std::int64_t pages = 0;
+  };
+
+  /// Pages that are not there when an iteration begins, as they come before they leave.
+  std::int64_t AwayAtBegin() const {
+    std::int64_t away = 0;
+    absl::flat_hash_set<PageIndex> seen;
+    for (std::size_t step = 0; step < steps_; ++step) {
+      for (const PlannedFetch& fetch : fetches_[step]) {
+        if (seen.insert(fetch.first_page).second) away += fetch.pages;
+      }
+      for (const PlannedLeave& leave : plan_.leaves[step]) seen.insert(leave.first_page);
+    }
+    return away;
+  }
+
+  void Fetch() {
+    while (frames_.size() > 1 && frames_.front().pages <= 0) frames_.pop_front();
+    --frames_.front().pages;
+    link_ = std::max(link_, frames_.front().from) + input_.links[0].in_s;
+  }
+
+  const PlanInput& input_;
+  const Plan& plan_;
+  const std::size_t steps_;
+  std::vector<std::vector<PlannedFetch>> fetches_;  ///< fetches by the step of their use
+  std::deque<Frames> frames_;                       ///< frames that are free from a time on
+  double link_ = 0;                                 ///< time from which the link is free
+  double end_ = 0;                                  ///< time at which the last step is over
+};
+
 }  // namespace
+
+double SecondsOfReads(const PlanInput& input, const Plan& plan) {
+  Reads reads(input, plan);
+  reads.Run();
+  const double begin = reads.Run();
+  return reads.Run() - begin;
+}
 
 std::optional<PlanInput> SpreadReads(const PlanInput& input) {
   std::int64_t all = 0;
@@ -109,6 +182,7 @@ std::optional<PlanInput> SpreadReads(const PlanInput& input) {
   if (!shares.Choose()) return std::nullopt;
   PlanInput spread = input;
   spread.items.clear();
+  spread.room_first = true;
   spread.frames[0] = static_cast<FrameIndex>(shares.moving());
   std::vector<std::int64_t> stay = shares.stay();
   const auto part = static_cast<std::uint32_t>(std::max<std::int64_t>(1, shares.moving() / kParts));

@@ -19,4 +19,8 @@ namespace sluice::core {
 /// many iterations. Frames for the pages that the link brings while a step computes are left free.
 std::optional<PlanInput> SpreadReads(const PlanInput& input);
 
+/// Seconds of an iteration that follows the plan, if pages come in the order of their uses, each as
+/// soon as a frame is free. For inputs that SpreadReads takes.
+double SecondsOfReads(const PlanInput& input, const Plan& plan);
+
 }  // namespace sluice::core

@@ -90,6 +90,9 @@ class TierPlanner {
   std::uint64_t EndOf(const PlanItem& item, std::uint32_t use) const;
   void FindWriter(const PlanSpan& span, PlanGap* gap);
   void Occupy(std::uint64_t from, std::uint64_t to, std::int64_t pages);
+  void ComeLater(std::uint64_t step,
+                 std::vector<PlannedGap>* planned,
+                 std::vector<std::int64_t>* resident);
   void BeginInTime(std::vector<PlannedGap>* planned, std::vector<std::int64_t>* resident);
   double LeadSeconds() const;
   std::uint64_t Lead(const PlannedGap& planned, std::vector<std::int64_t>* resident) const;

@@ -14,6 +14,9 @@ constexpr double kLeadShare = 0.01;
 
 /// `resident`: what the sweep has left there. Lists all in the plan.
 void TierPlanner::SetTimes(std::vector<PlannedGap>* planned, std::vector<std::int64_t> resident) {
+  for (std::uint64_t step = 0; input_.room_first && step < steps_ && !stop_(); ++step) {
+    ComeLater(step, planned, &resident);
+  }
   if (swift_) BeginInTime(planned, &resident);
   std::stable_sort(planned->begin(), planned->end(), [](const auto& a, const auto& b) {
     return a.in_begin < b.in_begin;
@@ -29,6 +32,31 @@ void TierPlanner::SetTimes(std::vector<PlannedGap>* planned, std::vector<std::in
     Emit(gap);
   }
   EmitDowns(&resident);
+}
+
+/// Has pages without room in the step come after it, those of the furthest use first. They would
+/// else take the frames of pages that are used before them.
+void TierPlanner::ComeLater(std::uint64_t step,
+                            std::vector<PlannedGap>* planned,
+                            std::vector<std::int64_t>* resident) {
+  const auto excess = [&] {
+    return (*resident)[step] - static_cast<std::int64_t>(input_.frames[tier_]);
+  };
+  if (excess() <= 0) return;
+  std::vector<std::pair<std::uint64_t, PlannedGap*>> early;
+  for (PlannedGap& gap : *planned) {
+    const std::uint64_t to = gaps_[gap.gap].to;
+    const std::uint64_t at = step >= gap.in_begin ? step : step + steps_;
+    if (at >= gap.in_begin && at < to) early.emplace_back(to - at, &gap);
+  }
+  std::stable_sort(
+      early.begin(), early.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (const auto& [left, gap] : early) {
+    if (excess() <= 0) return;
+    const std::uint64_t begin = gaps_[gap->gap].to - left + 1;
+    for (; gap->in_begin < begin; ++gap->in_begin)
+      (*resident)[gap->in_begin % steps_] -= gap->pages;
+  }
 }
 
 /// Has page-ins begin as early as the link needs, while there is room.

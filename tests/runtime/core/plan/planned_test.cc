@@ -340,6 +340,27 @@ TEST_F(PlannedTest, FetchesTakeTheFramesOfPagesThatHaveBeenBroughtUp) {
   }
 }
 
+TEST_F(PlannedTest, PagesThatStayAreKeptFromTheBeginOfAPlan) {
+  StartPlanned({8, 64}, 16);
+  Ops ops;
+  for (PageIndex page = 0; page < 16; page += 2) ops.push_back({Read(page), Read(page + 1)});
+  for (PageIndex page = 0; page < 16; ++page) RunOp({Read(page)});  // all are written by then
+  const auto plan = RecordAndAdopt(ops);
+  std::vector<PageIndex> kept;
+  for (PageIndex page = 0; page < 16; ++page) {
+    const bool leaves = std::any_of(plan->returns.begin(), plan->returns.end(), [&](auto& back) {
+      return page >= back.first_page && page < back.first_page + back.pages;
+    });
+    if (!leaves && Resident(page, 0)) kept.push_back(page);
+  }
+  ASSERT_FALSE(kept.empty());
+  driver().Send(BeginIteration{0});
+  for (std::uint32_t step = 0; step < ops.size(); ++step) {
+    RunSteps(ops, step, step + 1);
+    for (const PageIndex page : kept) EXPECT_TRUE(Resident(page, 0)) << page << ", step " << step;
+  }
+}
+
 TEST_F(PlannedTest, KeysHavePlansOfTheirOwn) {
   StartPlanned({4, 64}, 8);
   const Ops ops = ReadsOf({0, 1, 2, 3, 4, 5, 6, 7});
