@@ -341,10 +341,10 @@ TEST_F(PlannedTest, FetchesTakeTheFramesOfPagesThatHaveBeenBroughtUp) {
 }
 
 TEST_F(PlannedTest, PagesThatStayAreKeptFromTheBeginOfAPlan) {
-  StartPlanned({8, 64}, 16);
+  Start({.frames = {8, 64}, .policy = "planned"});
+  Create({.segment = 9, .first_page = 0, .pages = 16, .lowest = 1, .file_home = true});
   Ops ops;
   for (PageIndex page = 0; page < 16; page += 2) ops.push_back({Read(page), Read(page + 1)});
-  for (PageIndex page = 0; page < 16; ++page) RunOp({Read(page)});  // all are written by then
   const auto plan = RecordAndAdopt(ops);
   std::vector<PageIndex> kept;
   for (PageIndex page = 0; page < 16; ++page) {
