@@ -312,7 +312,6 @@ class Core::Impl {
   bool IsDue(const DueLeave& due, PageIndex index) const;
   bool LeavePlanned(const DueLeave& due);
   void LetGo(PageIndex index, const DueLeave& due);
-  void LetGoOfReturns();
   bool IsLetGo(TierIndex tier, const DueLeave& due) const;
   bool DropLetGo(TierIndex tier, const Claim& claim);
   bool DropBroughtUp(TierIndex tier, const Claim& claim);

@@ -37,6 +37,10 @@ PlanInput Core::Impl::RecordedPlan(KeyIndex key) const {
 /// Follows the plan of the key, from the begin of an iteration or from the middle of one, when a
 /// plan comes. Moves of earlier steps are left to the pump. `moved`: the iteration is not the
 /// expected one.
+///
+/// A plan that begins finds pages that others left. Those that it has come again before their next
+/// use are let go, the furthest first; without their frames, pages would leave that it keeps. (With
+/// several links this gained nothing, as pages leave there for other reasons, too.)
 void Core::Impl::FollowPlan(KeyIndex key, bool moved) {
   if (moved) LeavePlan();
   const auto found = plans_.find(key);
@@ -47,16 +51,9 @@ void Core::Impl::FollowPlan(KeyIndex key, bool moved) {
   const bool changes = plan_ != found->second;
   if (moved || changes) plan_since_ = book_.base();
   plan_ = found->second;
-  if (changes && last_tier() == 1) LetGoOfReturns();
-}
-
-/// Lets go of pages that the plan has come again before their next use, the furthest first. A plan
-/// that begins finds pages that others left. Without their frames, pages would leave that it keeps.
-/// (With several links this gained nothing, as pages leave there for other reasons, too.)
-void Core::Impl::LetGoOfReturns() {
+  if (!changes || last_tier() > 1) return;
   tiers_[0].let_go.clear();
-  const std::size_t steps = plan_->fetches.size();
-  for (std::size_t ahead = steps - 1; ahead > 0; --ahead) {
+  for (std::size_t ahead = plan_->fetches.size() - 1; ahead > 0; --ahead) {
     const Position position = book_.now() + ahead;
     for (const PlannedFetch& fetch : plan_->fetches[PlannedStep(position)]) {
       for (PageIndex i = fetch.first_page; i < fetch.first_page + fetch.pages; ++i) {
