@@ -53,7 +53,7 @@ void Core::Impl::FollowPlan(KeyIndex key, bool moved) {
   plan_ = found->second;
   if (!changes || last_tier() > 1) return;
   tiers_[0].let_go.clear();
-  for (std::size_t ahead = plan_->fetches.size() - 1; ahead > 0; --ahead) {
+  for (std::size_t ahead = plan_->fetches.size(); ahead-- > 1;) {
     const Position position = book_.now() + ahead;
     for (const PlannedFetch& fetch : plan_->fetches[PlannedStep(position)]) {
       for (PageIndex i = fetch.first_page; i < fetch.first_page + fetch.pages; ++i) {
