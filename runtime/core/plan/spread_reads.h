@@ -17,6 +17,9 @@ namespace sluice::core {
 /// So each op keeps as many pages that as many come for each op as for any other. A step then takes
 /// fewer frames, so more pages stay. With equal ops as few pages come as in Belady's optimum over
 /// many iterations. Frames for the pages that the link brings while a step computes are left free.
+///
+/// Pages come in the order of their uses, and only when there is room. A page that came earlier
+/// would take a frame from one that is used before it, for which then a page leaves that stays.
 std::optional<PlanInput> SpreadReads(const PlanInput& input);
 
 /// Seconds of an iteration that follows the plan, if pages come in the order of their uses, each as
