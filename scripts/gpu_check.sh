@@ -6,8 +6,8 @@
 # Prints one line of JSON per case, at once, and appends it to FILE: case, passed, failed, skipped, seconds, limit_s
 # and status (0: all passed, 124: out of time), or a row of `sluice bench device`. The output of what fails goes to
 # FILE.log. --dir names a folder on the disk whose pages are to go to the GPU. Needs at most 5 minutes. Leaves the
-# settings of the card alone. Exit 1 when a case failed, 2 when an option is wrong or there
-# is no GPU, which it says before it writes anything.
+# settings of the card alone. Exit 1 when a case failed. Exit 2 when an option is wrong or there is no GPU; nothing is
+# written then.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 

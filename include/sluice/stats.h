@@ -84,7 +84,7 @@ struct PrefetchStats {
   std::uint64_t late = 0;     ///< pages in flight, or not all the way up, at their use
   std::uint64_t revoked = 0;  ///< pages given up before use, as an op needed the frame
   std::uint64_t wasted = 0;   ///< pages evicted unused
-  std::uint64_t waiting = 0;  ///< pages wanted ahead now that no frame or transfer is given to yet
+  std::uint64_t waiting = 0;  ///< pages wanted ahead that are neither there nor on the way
 };
 
 struct EvictionStats {

@@ -55,7 +55,7 @@ class PythonOptimizer : public std::enable_shared_from_this<PythonOptimizer> {
                                               std::uint64_t bytes,
                                               bool master);
   /// Brings pages to dram that the next step of these groups updates first, `bytes` at most.
-  /// Bytes of the pages that it hints at.
+  /// Returns the bytes of these pages, whether they are there or not.
   std::uint64_t Prefetch(const std::vector<std::uint32_t>& groups, std::uint64_t bytes);
   /// Starts a step of these gradients, in the order of the groups. Every other step goes through
   /// them backwards. `norm`: only with norm_given.

@@ -275,3 +275,18 @@ print("steps", int(optimizer.state[weight]["step"]))
     assert code == 0, err
     assert "child: the runtime belongs to the parent" in out
     assert out.endswith("steps 2\n")
+
+
+def test_a_step_after_an_interrupted_one_has_the_rate_of_its_own(runtime, seed, monkeypatch):
+    mine, reference = (optimizing.parameters(seed, shapes=[(300,)]) for _ in range(2))
+    optimizer = sluice.torch.Adagrad(mine, lr=0.1, lr_decay=0.5, runtime=runtime)
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(optimizer, "_wait", interrupt)
+        optimizing.run(optimizer, mine, seed, 1)
+    optimizing.run(optimizer, mine, seed, 1, first=1)
+    optimizing.run(torch.optim.Adagrad(reference, lr=0.1, lr_decay=0.5), reference, seed, 2)
+    assert optimizing.off_by(mine, reference, 0.1) <= 1e-6

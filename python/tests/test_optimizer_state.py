@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import sluice.torch
+from sluice.torch import _states
 
 
 def test_it_is_empty_before_the_first_step(runtime, seed):
@@ -150,6 +151,31 @@ def test_a_wrong_state_dict_is_refused_and_nothing_changes(runtime, seed, change
     assert after["param_groups"] == before["param_groups"]
     for index, state in before["state"].items():
         assert optimizing.same(state.values(), after["state"][index].values())
+
+
+def test_a_load_that_ends_in_the_middle_is_not_saved(runtime, seed, tmp_path, monkeypatch):
+    params = optimizing.parameters(seed, shapes=[(8,), (4,)])
+    optimizer = sluice.torch.AdamW(params, runtime=runtime)
+    optimizing.run(optimizer, params, seed, 2)
+    good = optimizer.state_dict()
+    optimizer.save(tmp_path)
+    write, written = _states.Loaded.write, []
+
+    def fail_at_the_second(load, core):
+        written.append(load)
+        if len(written) == 2:
+            raise sluice.Unavailable("the disk is away")
+        write(load, core)
+
+    monkeypatch.setattr(_states.Loaded, "write", fail_at_the_second)
+    with pytest.raises(sluice.Unavailable):
+        optimizer.load_state_dict(good)
+    before = (tmp_path / "optimizer.sluice").read_bytes()
+    with pytest.raises(sluice.FailedPrecondition, match="the last load ended in the middle"):
+        optimizer.save(tmp_path)
+    assert (tmp_path / "optimizer.sluice").read_bytes() == before
+    optimizer.load_state_dict(good)
+    optimizer.save(tmp_path)
 
 
 @pytest.mark.parametrize("dtype,master", [(torch.float32, True), (torch.bfloat16, True),

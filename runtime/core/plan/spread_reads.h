@@ -19,7 +19,7 @@ namespace sluice::core {
 /// many iterations. Frames for the pages that the link brings while a step computes are left free.
 ///
 /// Pages come in the order of their uses, and only when there is room. A page that came earlier
-/// would take a frame from one that is used before it, for which then a page leaves that stays.
+/// would take a frame from one that is used before it. For that one, a page would leave that stays.
 std::optional<PlanInput> SpreadReads(const PlanInput& input);
 
 /// Seconds of an iteration that follows the plan, if pages come in the order of their uses, each as

@@ -200,6 +200,7 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
 
     def _prepare_save(self) -> None:
         self._finish()
+        self._refuse_half_loaded()
         for group, slot in self._pairs():
             _slots.check_unchanged(slot)
             self._core.set_rates(slot.group, self._rates(group, slot.steps))

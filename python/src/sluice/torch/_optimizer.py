@@ -138,7 +138,7 @@ class PagedOptimizer(StepsInBackward):
         self._finish()
         if repeats or not gathered.slots:
             return
-        if before is not None:
+        if before is not None and self._overlap is None:
             gathered = self._gather()  # rates may depend on the steps, of which there is one more
         self._refuse_half_loaded()
         norm = norm_of(gathered.gradients) if self._norm_given else None
