@@ -38,6 +38,11 @@ bool HasIpcLock(const std::string& root) {
 
 }  // namespace
 
+bool MemoryLimits::is_short() const {
+  return system_available_bytes < total_bytes / 4 ||
+         (cgroup && cgroup->available_bytes() < cgroup->limit_bytes / 4);
+}
+
 void ChooseTightest(MemoryLimits* limits) {
   limits->available_bytes = limits->system_available_bytes;
   limits->available_source = "MemAvailable of /proc/meminfo";

@@ -26,6 +26,8 @@ struct MemoryLimits {
   std::string available_source;
   /// Bytes that a measurement may take for its buffers, before there are frames: an eighth.
   std::uint64_t measuring_bytes() const { return available_bytes / 8; }
+  /// Less than a quarter of the machine's memory, or of the group's limit, is available.
+  bool is_short() const;
 
   /// RLIMIT_MEMLOCK, soft; none: unlimited. `memlock_exempt`: the process has CAP_IPC_LOCK, and the
   /// limit does not hold.

@@ -100,6 +100,20 @@ TEST_F(MemoryLimitsTest, CacheThatCanBeGivenBackIsNotUse) {
   EXPECT_EQ(Read().available_bytes, 200 * kLimitMiB);
 }
 
+TEST_F(MemoryLimitsTest, MemoryIsShortBelowAQuarter) {
+  EXPECT_FALSE(Read().is_short());
+  Write("proc/self/cgroup", "0::/\n");
+  Write("sys/fs/cgroup/memory.max", std::to_string(400 * kLimitMiB));
+  Write("sys/fs/cgroup/memory.current", std::to_string(300 * kLimitMiB));
+  EXPECT_FALSE(Read().is_short());
+  Write("sys/fs/cgroup/memory.current", std::to_string(301 * kLimitMiB));
+  EXPECT_TRUE(Read().is_short());
+  MemoryLimits limits = {.total_bytes = 8, .system_available_bytes = 2};
+  EXPECT_FALSE(limits.is_short());
+  limits.system_available_bytes = 1;
+  EXPECT_TRUE(limits.is_short());
+}
+
 TEST_F(MemoryLimitsTest, AGroupThatIsFullLeavesNothing) {
   Write("proc/self/cgroup", "0::/\n");
   Write("sys/fs/cgroup/memory.max", std::to_string(10 * kLimitMiB));

@@ -11,12 +11,15 @@
 
 #include "python/binding/status.h"
 #include "python/binding/waiting.h"
+#include "sluice/freed_memory.h"
 
 namespace sluice::python {
 namespace {
 
 /// Most bytes between two looks at the flag that gives a copy up.
 constexpr std::uint64_t kSliceBytes = std::uint64_t{16} << 20;
+/// Bytes whose copies have ended, and whose memory is freed soon, between two returns of it.
+constexpr std::uint64_t kFreedBytes = std::uint64_t{64} << 20;
 /// The time after which a waiting thread looks for signals.
 constexpr std::chrono::milliseconds kLookInterval{50};
 
@@ -79,7 +82,14 @@ std::unique_ptr<BackgroundCopy> Copier::Start(const std::shared_ptr<TensorState>
 }
 
 void Copier::Run() {
-  while (const std::shared_ptr<CopyJob> job = Next()) End(*job, Copy(*job));
+  std::uint64_t freed = 0;
+  while (const std::shared_ptr<CopyJob> job = Next()) {
+    End(*job, Copy(*job));
+    freed += job->bytes.size();
+    if (freed < kFreedBytes) continue;
+    freed = 0;
+    (void)ReturnFreedMemory();
+  }
 }
 
 std::shared_ptr<CopyJob> Copier::Next() {

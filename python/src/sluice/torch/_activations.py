@@ -72,8 +72,10 @@ def offload_activations(runtime: Runtime, *, min_bytes: Optional[Size] = None) -
         loss.backward()
 
     Each saved tensor on the CPU is copied to pages of the runtime beside the computation, and its
-    memory is given back to PyTorch. Backward copies them back ahead of their use, in the order of
-    the passes before. Gradients have the bits of a run without the context.
+    memory is freed. Backward copies them back ahead of their use, in the order of the passes
+    before. Gradients have the bits of a run without the context.
+    The C library keeps much of what is freed. It is made to return that to the system once less
+    than a quarter of the memory of the machine or the control group is available.
 
     min_bytes
         Smaller tensors stay, as a count or as text ("1MiB"). None: a page of the runtime, the least

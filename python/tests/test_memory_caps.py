@@ -1,4 +1,4 @@
-"""Optimizers of processes whose memory has a cap, page cache included."""
+"""Optimizers and activations of processes whose memory has a cap, page cache included."""
 
 import contextlib
 import os
@@ -52,6 +52,27 @@ for step in range(3):
     if optimizer:
         optimizer.step()
     model.zero_grad()
+print("completed", flush=True)
+"""
+
+ACTIVATIONS = """
+import contextlib
+import pathlib
+import torch
+import sluice.torch
+
+pathlib.Path({group!r}, "cgroup.procs").write_text(str(os.getpid()))
+offload = contextlib.nullcontext()
+if {offloads}:
+    runtime = sluice.Runtime(**SMALL | dict(dram="32MiB", nvme_bytes="2GiB", page_bytes="1MiB"))
+    offload = sluice.torch.offload_activations(runtime)
+for step in range(3):
+    x = torch.ones(1024, 1024, requires_grad=True)
+    with offload:
+        y = x
+        for _ in range({depth}):
+            y = y + torch.nn.functional.gelu(y * 0.5)
+    y.sum().backward()
 print("completed", flush=True)
 """
 
@@ -126,3 +147,23 @@ def test_states_of_three_times_dram_take_no_more_than_dram(make_group, run_progr
     code, out, ours = train("sluice", cap)
     assert (code, out) == (0, "completed\n"), f"{ours} of {cap} bytes"
     assert train("torch", cap)[0] == -signal.SIGKILL, "the cap is no cap"
+
+
+def test_activations_beyond_the_memory_of_the_process(make_group, run_program):
+    """The cap is the peak of the same passes without offload, less a third of what they save."""
+    depth = 120
+
+    def train(offloads, limit=None):
+        group = make_group()
+        if limit is not None:
+            group.limit(limit)
+        program = ACTIVATIONS.format(group=str(group.path), offloads=offloads, depth=depth)
+        code, out, err = run_program(program)
+        return code, out or err, group.peak()
+
+    code, out, peak = train(False)
+    assert (code, out) == (0, "completed\n")
+    cap = peak - depth * 4 * MIB // 3
+    code, out, ours = train(True, cap)
+    assert (code, out) == (0, "completed\n"), f"{ours} of {cap} bytes"
+    assert train(False, cap)[0] == -signal.SIGKILL, "the cap is no cap"
