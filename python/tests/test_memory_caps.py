@@ -66,7 +66,7 @@ offload = contextlib.nullcontext()
 if {offloads}:
     runtime = sluice.Runtime(**SMALL | dict(dram="32MiB", nvme_bytes="2GiB", page_bytes="1MiB"))
     offload = sluice.torch.offload_activations(runtime)
-for step in range(3):
+for step in range(2):
     x = torch.ones(1024, 1024, requires_grad=True)
     with offload:
         y = x
