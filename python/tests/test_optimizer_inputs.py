@@ -134,6 +134,48 @@ def test_a_frozen_parameter_is_as_in_torch(runtime):
     assert optimizing.off_by(mine, reference, 1e-3) <= 1e-6
 
 
+FROZEN = r"parameter '1' is frozen .* clear it \(p.grad = None\), or unfreeze"
+
+
+@pytest.mark.parametrize("options", [{}, {"overlap": True}, {"step_in_backward": True}])
+def test_a_frozen_parameter_with_a_gradient_is_refused_before_the_step(runtime, options):
+    weights = [parameter(8), parameter(4)]
+    optimizer = sluice.torch.AdamW(weights, runtime=runtime, **options)
+    weights[0].grad, weights[1].grad = torch.ones(8), torch.ones(4)
+    weights[1].requires_grad_(False)
+    for _ in range(2):
+        with pytest.raises(sluice.InvalidArgument, match=FROZEN):
+            optimizer.step()
+        assert all((each == 1).all() for each in weights) and not optimizer.state
+    weights[1].grad = None
+    optimizer.step()
+    optimizer.close()
+    assert (weights[0] != 1).all() and (weights[1] == 1).all()
+
+
+def test_a_frozen_parameter_with_a_gradient_is_refused_as_backward_begins_its_step(runtime):
+    weights = [parameter(8), parameter(4)]
+    optimizer = sluice.torch.AdamW(weights, runtime=runtime, step_in_backward=True)
+    weights[1].grad = torch.ones(4)
+    weights[1].requires_grad_(False)
+    with pytest.raises(sluice.InvalidArgument, match=FROZEN):
+        weights[0].sum().backward()
+    assert (weights[0] == 1).all() and not optimizer.state
+    weights[1].requires_grad_()
+    optimizer.step()
+    assert all((each != 1).all() for each in weights)
+
+
+def test_a_parameter_frozen_after_backward_used_its_gradient_has_made_the_step(runtime):
+    weights = [parameter(8), parameter(4)]
+    optimizer = sluice.torch.AdamW(weights, runtime=runtime, step_in_backward=True)
+    sum(each.sum() for each in weights).backward()
+    weights[1].requires_grad_(False)
+    optimizer.step()
+    assert [optimizer.state[each]["step"] for each in weights] == [1, 1]
+    assert weights[1].grad is None
+
+
 def test_a_parameter_keeps_its_shape_memory_and_type(runtime):
     weights = [parameter(8), parameter(4, 2)]
     optimizer = sluice.torch.AdamW(weights, runtime=runtime)

@@ -142,10 +142,18 @@ def check_unchanged(slot: Slot) -> None:
                                 "a freed storage); copy into it (p.data.copy_), or make a new optimizer")
 
 
+def check_not_frozen(slot: Slot) -> None:
+    """Raises InvalidArgument for a frozen parameter that still has a gradient."""
+    if not slot.tensor.requires_grad and slot.tensor.grad is not None:
+        raise refuse(slot.name, "is frozen (requires_grad=False) and still has a gradient; clear it "
+                                "(p.grad = None), or unfreeze the parameter (p.requires_grad_())")
+
+
 def gradient_of(slot: Slot) -> Any:
     """The parameter's gradient, or None. One that negates its memory, as autograd makes of complex
-    numbers, becomes one that does not.
+    numbers, becomes one that does not. Raises InvalidArgument if the parameter is frozen.
     """
+    check_not_frozen(slot)
     gradient = slot.tensor.grad
     if gradient is not None and not is_dtensor(gradient) and gradient.is_neg():
         slot.tensor.grad = gradient = gradient.resolve_neg()
