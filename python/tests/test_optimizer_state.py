@@ -138,7 +138,11 @@ def broken(state_dict, change):
     (lambda d: d["state"][1].update(step=float("inf")), "'1' has inf steps in the state dict"),
     (lambda d: d["state"][1].update(step=torch.ones(3)), "'1' has a 'step' in the state dict that is no"),
     (lambda d: d["param_groups"][0].update(params=[0, 0]), "'1' is number 0 .*, as parameter '0' is"),
-    (lambda d: d["param_groups"][0].update(betas=None), "group 0 .* has options that are no rates"),
+    (lambda d: d["param_groups"][0].update(lr=-3), "group 0 of the state dict: lr is -3; it must be"),
+    (lambda d: d["param_groups"][0].update(lr=float("nan")), "lr is nan; it must be"),
+    (lambda d: d["param_groups"][0].update(weight_decay=-1), "weight_decay is -1; it must be"),
+    (lambda d: d["param_groups"][0].update(betas=None), "betas is None; it must be two numbers"),
+    (lambda d: d["param_groups"][0].update(betas=(0.9, 1.5)), r"betas is \(0.9, 1.5\); it must be two"),
 ])
 def test_a_wrong_state_dict_is_refused_and_nothing_changes(runtime, seed, change, message):
     params = optimizing.parameters(seed, shapes=[(8,), (4,)])

@@ -28,7 +28,7 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
     state: "defaultdict[Any, dict[str, Any]]"
     _session: _core.Session
     _core: _core.Optimizer
-    _slots: dict[int, Slot]  # key: id(tensor)
+    _slots: _slots.Slots
     _step: Optional[Step]    # step that is under way, or has failed
     _half_loaded = False
 
@@ -36,8 +36,13 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
         """Learning rate, beta1, beta2, eps and weight decay of a parameter's next step."""
         raise NotImplementedError
 
-    def _check_options(self, group: Mapping[str, Any]) -> None:
+    def _check_options(self, group: Mapping[str, Any], where: str) -> None:
+        """Raises InvalidArgument for options of a group that no step can have."""
         raise NotImplementedError
+
+    def _check_groups(self) -> None:
+        for number, group in enumerate(self.param_groups):
+            self._check_options(group, f"parameter group {number}")
 
     def _refresh_masters(self, slots: Iterable[Slot]) -> None:
         """Masters of parameters that somebody else has written are taken anew."""
@@ -161,10 +166,9 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
                     f"parameter group {number} has {len(saved['params'])} parameters in the state "
                     f"dict and {len(own['params'])} in the optimizer"
                 )
-            self._check_options(saved)
             options = {key: deepcopy(value) for key, value in saved.items() if key != "params"}
             groups.append({**own, **options, "params": own["params"]})
-            self._check_rates(number, groups[-1])
+            self._check_options(groups[-1], f"parameter group {number} of the state dict")
             for index, tensor in zip(saved["params"], own["params"]):
                 slot = self._slots[id(tensor)]
                 if index in saved_of:
@@ -172,15 +176,6 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
                                                    f"'{saved_of[index].name}' is")
                 saved_of[index] = slot
         return groups, saved_of
-
-    def _check_rates(self, number: int, group: Mapping[str, Any]) -> None:
-        """Raises InvalidArgument for options of a state dict that no step can have."""
-        try:
-            self._rates(group, 0)
-        except (TypeError, ValueError, KeyError, IndexError) as error:
-            raise errors.InvalidArgument(
-                f"parameter group {number} of the state dict has options that are no rates: {error!r}"
-            ) from error
 
     def save(self, directory: Union[str, "os.PathLike[str]"], note: str = "") -> None:
         """Writes parameters, states, rates and steps to ``directory``/optimizer.sluice.
@@ -201,6 +196,7 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
     def _prepare_save(self) -> None:
         self._finish()
         self._refuse_half_loaded()
+        self._check_groups()
         for group, slot in self._pairs():
             _slots.check_unchanged(slot)
             self._core.set_rates(slot.group, self._rates(group, slot.steps))

@@ -41,8 +41,7 @@ class StepsInBackward(Checkpoints):
         _early.refuse_ranks(self._slots.values())
         self._refuse_half_loaded()
         _early.refuse_frozen(self._slots.values())
-        for group in self.param_groups:
-            self._check_options(group)
+        self._check_groups()
         self._refresh_masters(slot for _, slot in self._pairs())
         step = EarlyStep({id(tensor): group for group in self.param_groups
                           for tensor in group["params"]})

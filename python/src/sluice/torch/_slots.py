@@ -55,6 +55,14 @@ class Slot:
         return int(self.local.nbytes)
 
 
+class Slots(dict[int, Slot]):
+    """Parameters of an optimizer, by id(tensor)."""
+
+    def __missing__(self, key: int) -> Slot:
+        raise errors.InvalidArgument("param_groups has a tensor that was put there by hand; "
+                                     "add_param_group adds parameters")
+
+
 def refuse(name: str, problem: str) -> errors.InvalidArgument:
     """The error for a parameter, by its name."""
     return errors.InvalidArgument(f"parameter '{name}' {problem}")
@@ -80,6 +88,11 @@ def _problem_of(tensor: Any) -> Optional[str]:
 
 def check_parameter(name: str, tensor: Any, master: bool) -> None:
     """Raises InvalidArgument for what cannot be a parameter."""
+    if torch.nn.parameter.is_lazy(tensor):
+        raise refuse(name, "is that of a lazy module, which has no shape yet; call the model once before")
+    if tensor.is_inference():
+        raise refuse(name, "was made in torch.inference_mode(), where autograd sees no writes; make it "
+                           "outside, or clone it there")
     problem = _problem_of(tensor)
     if problem is not None:
         raise refuse(name, problem)
