@@ -3,6 +3,7 @@
 import copy
 import io
 import mmap
+import os
 
 import optimizing
 import pytest
@@ -138,6 +139,11 @@ def broken(state_dict, change):
     (lambda d: d["state"][1].update(step=float("inf")), "'1' has inf steps in the state dict"),
     (lambda d: d["state"][1].update(step=torch.ones(3)), "'1' has a 'step' in the state dict that is no"),
     (lambda d: d["param_groups"][0].update(params=[0, 0]), "'1' is number 0 .*, as parameter '0' is"),
+    (lambda d: d.update(state=[1]), "has 'state' as list, not as a dict"),
+    (lambda d: d["state"].update({1: 7}), "has the states of parameter 1 as int, not as a dict"),
+    (lambda d: d.update(param_groups=None), "has 'param_groups' as NoneType, not as a list"),
+    (lambda d: d.update(param_groups=[1]), "group 0 of the state dict is no dict with a list 'params'"),
+    (lambda d: d["param_groups"][0].update(params=[[0], [1]]), "group 0 of the state dict is no dict"),
     (lambda d: d["param_groups"][0].update(lr=-3), "group 0 of the state dict: lr is -3; it must be"),
     (lambda d: d["param_groups"][0].update(lr=float("nan")), "lr is nan; it must be"),
     (lambda d: d["param_groups"][0].update(weight_decay=-1), "weight_decay is -1; it must be"),
@@ -155,6 +161,20 @@ def test_a_wrong_state_dict_is_refused_and_nothing_changes(runtime, seed, change
     assert after["param_groups"] == before["param_groups"]
     for index, state in before["state"].items():
         assert optimizing.same(state.values(), after["state"][index].values())
+
+
+def test_what_is_no_state_dict_and_what_is_no_path_is_named(runtime, spill):
+    optimizer = sluice.torch.AdamW([torch.nn.Parameter(torch.ones(4))], runtime=runtime)
+    with pytest.raises(sluice.InvalidArgument, match="the state dict is NoneType; take that of state_dict"):
+        optimizer.load_state_dict(None)
+    for call in (optimizer.save, optimizer.load):
+        for path in (None, 3, "a\0b"):
+            with pytest.raises(sluice.InvalidArgument, match="the directory of a save is .*; it must be"):
+                call(path)
+    with pytest.raises(sluice.InvalidArgument, match="the note of a save is int; it must be text"):
+        optimizer.save(spill, note=3)
+    optimizer.save(os.fsencode(spill), note="bytes")
+    assert optimizer.load(spill) == "bytes"
 
 
 def test_a_load_that_ends_in_the_middle_is_not_saved(runtime, seed, tmp_path, monkeypatch):

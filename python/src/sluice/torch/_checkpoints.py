@@ -111,10 +111,12 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
         parameter. Raises InvalidArgument (names the parameter; nothing has changed).
         """
         self._finish()
-        state_dict = state_dict.copy()
+        _states.check_form(state_dict)
+        state_dict = dict(state_dict)
         for hook in self._optimizer_load_state_dict_pre_hooks.values():
             result = hook(self, state_dict)
             state_dict = state_dict if result is None else result
+        _states.check_form(state_dict)
         groups, saved_of = self._match_groups(state_dict)
         loads = []
         for index, slot in saved_of.items():
@@ -150,8 +152,6 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
     def _match_groups(self, state_dict: Mapping[str, Any],
                       ) -> "tuple[list[dict[str, Any]], dict[Any, Slot]]":
         """The new param_groups, and the parameter of each number in the state dict."""
-        if "param_groups" not in state_dict or "state" not in state_dict:
-            raise errors.InvalidArgument("the state dict has no 'state' or no 'param_groups'")
         saved_groups = state_dict["param_groups"]
         if len(saved_groups) != len(self.param_groups):
             raise errors.InvalidArgument(
@@ -185,7 +185,8 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
         on. It returns once all are whole, and raises the error of one rank on each. Every rank's file
         from before stays if one could not be written, as on a full disk.
         """
-        place = os.fspath(directory)
+        place = _places.path_of(directory)
+        _states.check_note(note)
         if self._is_spread():
             _ranks.together(self._prepare_save)
             self._save_together(place, note)
@@ -224,7 +225,7 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
         what differs), DataLoss; nothing has changed then. It raises the error of one rank on each.
         If only some ranks' states cannot be read, the other ranks refuse steps until the next load.
         """
-        folder = os.fspath(directory)
+        folder = _places.path_of(directory)
         if self._is_spread():
             place, note = _ranks.together(lambda: self._read_note(folder))
             assert note.mark is not None
