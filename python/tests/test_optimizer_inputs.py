@@ -53,8 +53,32 @@ def test_a_parameter_has_one_optimizer(runtime):
 def test_parameters_do_not_share_memory(runtime):
     whole = torch.ones(10)
     views = [torch.nn.Parameter(whole[:6]), torch.nn.Parameter(whole[5:])]
-    with pytest.raises(sluice.InvalidArgument, match="'1'.*overlaps that of the parameter '0'"):
+    overlaps = "'1' has memory that overlaps that of the parameter '0' of this optimizer; give each"
+    with pytest.raises(sluice.InvalidArgument, match=overlaps):
         sluice.torch.AdamW(views, runtime=runtime)
+    optimizer = sluice.torch.AdamW([views[0], parameter(0), parameter(0)], runtime=runtime)
+    for again in (whole[5:], whole[:6], whole[2:4], whole[:1]):
+        with pytest.raises(sluice.InvalidArgument, match="overlaps that of the parameter '0' of this"):
+            optimizer.add_param_group({"params": [parameter(4), torch.nn.Parameter(again)]})
+    optimizer.add_param_group({"params": [torch.nn.Parameter(whole[6:])]})
+    assert len(optimizer.param_groups) == 2
+
+
+@pytest.mark.parametrize("part", [slice(0, 4), slice(3, 9), slice(5, 7), slice(7, 20), slice(0, 20)])
+def test_optimizers_do_not_share_memory(runtime, part):
+    whole = torch.ones(20)
+    firsts = [torch.nn.Parameter(whole[begin:begin + 4]) for begin in (3, 12)]
+    first = sluice.torch.AdamW([firsts[0]], runtime=runtime)
+    others = sluice.torch.AdamW([firsts[1], torch.nn.Parameter(whole[10:12])], runtime=runtime)
+    weight = torch.nn.Parameter(whole[part])
+    with pytest.raises(sluice.InvalidArgument, match="'0' has memory that overlaps that .* of another"):
+        sluice.torch.SGD([weight], runtime=runtime)
+    for between in (whole[0:3], whole[7:10], whole[16:]):
+        sluice.torch.SGD([torch.nn.Parameter(between)], runtime=runtime).close()
+    first.close()
+    del others
+    gc.collect()
+    sluice.torch.SGD([weight], runtime=runtime)
 
 
 @pytest.mark.parametrize("gradient,message", [

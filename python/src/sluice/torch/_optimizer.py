@@ -15,6 +15,7 @@ from ._arguments import check_rates, named, refuse_set, settings_of
 from ._gradients import Gathered, Listener
 from ._in_backward import StepsInBackward
 from ._overlap import Overlap
+from ._owners import OWNERS
 from ._shards import increment_version, norm_of, ranks, version_of, warn_of_budgets
 from ._slots import Slot
 from ._step import Step, numbers_of_nothing
@@ -80,29 +81,28 @@ class PagedOptimizer(StepsInBackward):
     def _adopt(self, group: dict[str, Any]) -> None:
         self._finish()
         self._check_options(group, f"parameter group {len(self.param_groups) - 1}")
-        names = group.get("param_names")
-        first = sum(len(other["params"]) for other in self.param_groups[:-1])
-        new: list[Slot] = []
-        for number, tensor in enumerate(group["params"]):
-            name = f"{first + number}" if names is None else str(names[number])
-            if any(tensor is slot.tensor for slot in new):
-                raise _slots.refuse(name, "is in its group twice")
-            if id(tensor) in self._slots:
-                continue  # left by a group that could not be added
-            _slots.check_parameter(name, tensor, self._master)
-            _slots.check_ranks(name, tensor, self._overlap is not None, self._clips_alone)
-            new.append(Slot(name, tensor, self._master))
-        for slot in new:
-            if slot.count > 0:
-                slot.group, slot.parameter = self._core.add(
-                    slot.name, _slots.DTYPES[slot.dtype], slot.shape, slot.address, slot.nbytes,
-                    slot.master,
-                )
-                _slots.take(self, slot)
-            self._slots[id(slot.tensor)] = slot
-            if slot.count > 0:
-                self._core.set_rates(slot.group, self._rates(group, 0))
-            self._listen(slot)  # ranks without elements raise where the others do
+        new = _slots.new_slots(group, self._slots, self._master, self._overlap is not None,
+                               self._clips_alone)
+        try:
+            for slot in new:
+                OWNERS.take(self, slot)
+            for slot in new:
+                self._add(slot, group)
+        except BaseException:
+            for slot in new:
+                if id(slot.tensor) not in self._slots:
+                    OWNERS.give_back(self, slot)
+            raise
+
+    def _add(self, slot: Slot, group: Mapping[str, Any]) -> None:
+        if slot.count > 0:
+            slot.group, slot.parameter = self._core.add(
+                slot.name, _slots.DTYPES[slot.dtype], slot.shape, slot.address, slot.nbytes, slot.master
+            )
+        self._slots[id(slot.tensor)] = slot
+        if slot.count > 0:
+            self._core.set_rates(slot.group, self._rates(group, 0))
+        self._listen(slot)  # ranks without elements raise where the others do
 
     def _check_options(self, group: Mapping[str, Any], where: str) -> None:
         for option, only in self._fixed.items():
@@ -271,7 +271,7 @@ class PagedOptimizer(StepsInBackward):
         if isinstance(self._step, _early.EarlyStep):
             self._step.drop_used()
         for slot in self._slots.values():
-            _slots.give_back(self, slot)
+            OWNERS.give_back(self, slot)
             if slot.hook is not None:
                 slot.hook.remove()
 
