@@ -67,7 +67,8 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
     def _refuse_half_loaded(self) -> None:
         if self._half_loaded:
             raise errors.FailedPrecondition(
-                "the last load ended in the middle: load a state dict or a save first"
+                "the last load ended in the middle, so states are of two times: load a state dict or a "
+                "save first (set_optimizer_state_dict takes the same state dict again)"
             )
 
     def state_dict(self) -> dict[str, Any]:
@@ -76,9 +77,10 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
         torch.optim's optimizer of the same name takes it. States are fp32 tensors, mapped from an
         unnamed file beside the spill file. A parameter with a master has it as the state "master".
         Parameters that have made no step have no states. The states of a DTensor are DTensors as
-        it is. Raises TierFull.
+        it is. Raises TierFull, and FailedPrecondition after a load that ended in the middle.
         """
         self._finish()
+        self._refuse_half_loaded()
         if not self.state:
             return dict(super().state_dict())
         light, self.state = self.state, self._read_states()
@@ -108,7 +110,9 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
 
         Nothing is cast to the parameter's type. Parameters are loaded one at a time. A parameter
         with a master takes the one in the state dict where that rounds to the parameter, else the
-        parameter. Raises InvalidArgument (names the parameter; nothing has changed).
+        parameter. Raises InvalidArgument (names the parameter; nothing has changed). A load that ends
+        in the middle is repeated, or followed by another; steps, saves and state dicts are refused
+        until one is whole.
         """
         self._finish()
         _states.check_form(state_dict)
@@ -122,12 +126,16 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
         for index, slot in saved_of.items():
             _slots.check_unchanged(slot)
             saved = state_dict["state"].get(index, {})
-            loads.append(_states.Loaded(slot, self._state_names, saved))
+            loads.append(_states.Loaded(slot, self._state_names, saved, self._half_loaded))
         self._half_loaded = True
-        self.state = defaultdict(dict)
-        for load in loads:
-            load.write(self._core)
-            self._loaded(load.slot, load.steps, bool(state_dict["state"]))
+        before, self.state = self.state, defaultdict(dict)
+        try:
+            for load in loads:
+                load.write(self._core)
+                self._loaded(load.slot, load.steps, bool(state_dict["state"]))
+        except BaseException:
+            self.state = before  # where it is empty, set_optimizer_state_dict makes a step first
+            raise
         self._half_loaded = False
         self.param_groups = groups
         for hook in self._optimizer_load_state_dict_post_hooks.values():

@@ -80,10 +80,15 @@ def check_form(state_dict: Any) -> None:
 
 
 class Loaded:
-    """Entries of a state dict for one parameter. Raises InvalidArgument for impossible ones."""
+    """Entries of a state dict for one parameter. Raises InvalidArgument for impossible ones.
 
-    def __init__(self, slot: Slot, names: tuple[str, ...], saved: Mapping[str, Any]) -> None:
+    ``over``: a load before it may have written states.
+    """
+
+    def __init__(self, slot: Slot, names: tuple[str, ...], saved: Mapping[str, Any],
+                 over: bool) -> None:
         self.slot = slot
+        self._written = over or slot.steps > 0
         known = {*names, MASTER, "step"}
         unknown = sorted(str(name) for name in saved if name not in known)
         if unknown:
@@ -107,7 +112,7 @@ class Loaded:
         if slot.group < 0:
             return
         for number, value in enumerate(self.values):
-            if value is not None or slot.steps > 0:
+            if value is not None or self._written:
                 _write(core, slot, number, value)
         core.set_steps_of(slot.parameter, self.steps)
         if slot.master:
