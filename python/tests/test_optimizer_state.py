@@ -226,6 +226,7 @@ def test_a_load_that_ended_in_the_middle_is_repeated_by_distributed_checkpoint(r
     end_in_the_middle(monkeypatch, lambda: set_optimizer_state_dict(model, optimizer, good), at)
     with pytest.raises(sluice.FailedPrecondition, match="set_optimizer_state_dict takes the same"):
         get_optimizer_state_dict(model, optimizer)
+    assert all(each.grad is None for each in model.parameters())  # else it has tried to make a step
     set_optimizer_state_dict(model, optimizer, good)
     got = optimizer.state_dict()
     assert got["param_groups"] == want["param_groups"] and optimizing.same(weights, model.parameters())
