@@ -18,6 +18,8 @@ WRONG = [
     ({"runtime": None}, "AdamW: runtime is None; it must be the sluice.Runtime that pages the states"),
     ({"runtime": 3}, "runtime is 3; it must be"),
     ({"weigth_decay": 0.1}, "AdamW: unknown option 'weigth_decay'; known are .*weight_decay"),
+    ({"decoupled_weight_decay": True}, "AdamW: unknown option 'decoupled_weight_decay'; known are am.*"
+                                       "clip_norm, differentiable, .*, threads, weight_decay$"),
     ({"dampening": 0}, "AdamW: unknown option 'dampening'"),
     ({"fused": True}, "AdamW: fused=True is not supported, as it chooses .*; leave it False"),
     ({"foreach": True}, "AdamW: foreach=True is not supported, as it chooses"),

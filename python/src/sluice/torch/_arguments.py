@@ -85,7 +85,7 @@ def settings_of(kind: str, options: Mapping[str, Any], rates: Mapping[str, Any],
         if name in fixed:
             refuse_set(kind, name, value, fixed[name])
         elif name not in _SETTINGS:
-            known = ", ".join(sorted({*_SETTINGS, *fixed, *rates}))
+            known = ", ".join(sorted({*_SETTINGS, *fixed, *rates} - {"decoupled_weight_decay"}))
             raise errors.InvalidArgument(f"{kind}: unknown option '{name}'; known are {known}")
     if not isinstance(options.get("runtime"), Runtime):
         raise _wrong(kind, "runtime", options.get("runtime"), "the sluice.Runtime that pages the states")
