@@ -23,29 +23,10 @@ def parameter(*shape, dtype=torch.float32):
     (parameter(4, dtype=torch.float16), {"master": False}, "is float16, which needs master=True"),
     (torch.ones(4).to_sparse().requires_grad_(), {}, "parameter '0' is sparse"),
     (torch._neg_view(torch.ones(4)).requires_grad_(), {}, "'0' is a view that negates"),
-    (parameter(4), {"states": "fp8"}, 'states is "fp8"; allowed are fp32, bf16, 8bit'),
-    (parameter(4), {"lowest": "hbm"}, "lowest is hbm, allowed are dram and nvme"),
-    (parameter(4), {"threads": 0}, "threads is 0"),
-    (parameter(4), {"clip_norm": -1.0}, "clip_norm is -1.0"),
-    (parameter(4), {"lr": -1.0}, "'0'.*learning_rate is -1"),
-    (parameter(4), {"betas": (0.9, 1.0)}, "beta2 is 1"),
-    (parameter(4), {"amsgrad": True}, "AdamW: amsgrad=True is not supported"),
-    (parameter(4), {"maximize": True}, "AdamW: maximize=True is not supported"),
-    (parameter(4), {"capturable": True}, "AdamW: capturable=True is not supported"),
-    (parameter(4), {"differentiable": True}, "AdamW: differentiable=True is not supported"),
 ])
-def test_a_wrong_parameter_or_option_is_refused(runtime, tensor, options, message):
+def test_a_wrong_parameter_is_refused(runtime, tensor, options, message):
     with pytest.raises(sluice.InvalidArgument, match=message):
         sluice.torch.AdamW([tensor], runtime=runtime, **options)
-
-
-def test_options_of_the_others_are_refused(runtime):
-    with pytest.raises(sluice.InvalidArgument, match="SGD: dampening=0.5 is not supported"):
-        sluice.torch.SGD([parameter(4)], momentum=0.9, dampening=0.5, runtime=runtime)
-    with pytest.raises(sluice.InvalidArgument, match="nesterov=True needs a momentum"):
-        sluice.torch.SGD([parameter(4)], nesterov=True, runtime=runtime)
-    with pytest.raises(sluice.InvalidArgument, match="initial_accumulator_value=1 is not supported"):
-        sluice.torch.Adagrad([parameter(4)], initial_accumulator_value=1, runtime=runtime)
 
 
 def test_names_of_parameters_are_those_of_the_model(runtime):
@@ -72,8 +53,32 @@ def test_a_parameter_has_one_optimizer(runtime):
 def test_parameters_do_not_share_memory(runtime):
     whole = torch.ones(10)
     views = [torch.nn.Parameter(whole[:6]), torch.nn.Parameter(whole[5:])]
-    with pytest.raises(sluice.InvalidArgument, match="'1'.*overlaps that of the parameter '0'"):
+    overlaps = "'1' has memory that overlaps that of the parameter '0' of this optimizer; give each"
+    with pytest.raises(sluice.InvalidArgument, match=overlaps):
         sluice.torch.AdamW(views, runtime=runtime)
+    optimizer = sluice.torch.AdamW([views[0], parameter(0), parameter(0)], runtime=runtime)
+    for again in (whole[5:], whole[:6], whole[2:4], whole[:1]):
+        with pytest.raises(sluice.InvalidArgument, match="overlaps that of the parameter '0' of this"):
+            optimizer.add_param_group({"params": [parameter(4), torch.nn.Parameter(again)]})
+    optimizer.add_param_group({"params": [torch.nn.Parameter(whole[6:])]})
+    assert len(optimizer.param_groups) == 2
+
+
+@pytest.mark.parametrize("part", [slice(0, 4), slice(3, 9), slice(5, 7), slice(7, 20), slice(0, 20)])
+def test_optimizers_do_not_share_memory(runtime, part):
+    whole = torch.ones(20)
+    firsts = [torch.nn.Parameter(whole[begin:begin + 4]) for begin in (3, 12)]
+    first = sluice.torch.AdamW([firsts[0]], runtime=runtime)
+    others = sluice.torch.AdamW([firsts[1], torch.nn.Parameter(whole[10:12])], runtime=runtime)
+    weight = torch.nn.Parameter(whole[part])
+    with pytest.raises(sluice.InvalidArgument, match="'0' has memory that overlaps that .* of another"):
+        sluice.torch.SGD([weight], runtime=runtime)
+    for between in (whole[0:3], whole[7:10], whole[16:]):
+        sluice.torch.SGD([torch.nn.Parameter(between)], runtime=runtime).close()
+    first.close()
+    del others
+    gc.collect()
+    sluice.torch.SGD([weight], runtime=runtime)
 
 
 @pytest.mark.parametrize("gradient,message", [
@@ -132,6 +137,48 @@ def test_a_frozen_parameter_is_as_in_torch(runtime):
             optimizer.step()
         assert [optimizer.state[each]["step"] for each in params] == [3, 2]
     assert optimizing.off_by(mine, reference, 1e-3) <= 1e-6
+
+
+FROZEN = r"parameter '1' is frozen .* clear it \(p.grad = None\), or unfreeze"
+
+
+@pytest.mark.parametrize("options", [{}, {"overlap": True}, {"step_in_backward": True}])
+def test_a_frozen_parameter_with_a_gradient_is_refused_before_the_step(runtime, options):
+    weights = [parameter(8), parameter(4)]
+    optimizer = sluice.torch.AdamW(weights, runtime=runtime, **options)
+    weights[0].grad, weights[1].grad = torch.ones(8), torch.ones(4)
+    weights[1].requires_grad_(False)
+    for _ in range(2):
+        with pytest.raises(sluice.InvalidArgument, match=FROZEN):
+            optimizer.step()
+        assert all((each == 1).all() for each in weights) and not optimizer.state
+    weights[1].grad = None
+    optimizer.step()
+    optimizer.close()
+    assert (weights[0] != 1).all() and (weights[1] == 1).all()
+
+
+def test_a_frozen_parameter_with_a_gradient_is_refused_as_backward_begins_its_step(runtime):
+    weights = [parameter(8), parameter(4)]
+    optimizer = sluice.torch.AdamW(weights, runtime=runtime, step_in_backward=True)
+    weights[1].grad = torch.ones(4)
+    weights[1].requires_grad_(False)
+    with pytest.raises(sluice.InvalidArgument, match=FROZEN):
+        weights[0].sum().backward()
+    assert (weights[0] == 1).all() and not optimizer.state
+    weights[1].requires_grad_()
+    optimizer.step()
+    assert all((each != 1).all() for each in weights)
+
+
+def test_a_parameter_frozen_after_backward_used_its_gradient_has_made_the_step(runtime):
+    weights = [parameter(8), parameter(4)]
+    optimizer = sluice.torch.AdamW(weights, runtime=runtime, step_in_backward=True)
+    sum(each.sum() for each in weights).backward()
+    weights[1].requires_grad_(False)
+    optimizer.step()
+    assert [optimizer.state[each]["step"] for each in weights] == [1, 1]
+    assert weights[1].grad is None
 
 
 def test_a_parameter_keeps_its_shape_memory_and_type(runtime):

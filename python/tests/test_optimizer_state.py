@@ -3,10 +3,15 @@
 import copy
 import io
 import mmap
+import os
 
 import optimizing
 import pytest
 import torch
+from torch.distributed.checkpoint.state_dict import (
+    get_optimizer_state_dict,
+    set_optimizer_state_dict,
+)
 
 import sluice.torch
 from sluice.torch import _states
@@ -138,7 +143,16 @@ def broken(state_dict, change):
     (lambda d: d["state"][1].update(step=float("inf")), "'1' has inf steps in the state dict"),
     (lambda d: d["state"][1].update(step=torch.ones(3)), "'1' has a 'step' in the state dict that is no"),
     (lambda d: d["param_groups"][0].update(params=[0, 0]), "'1' is number 0 .*, as parameter '0' is"),
-    (lambda d: d["param_groups"][0].update(betas=None), "group 0 .* has options that are no rates"),
+    (lambda d: d.update(state=[1]), "has 'state' as list, not as a dict"),
+    (lambda d: d["state"].update({1: 7}), "has the states of parameter 1 as int, not as a dict"),
+    (lambda d: d.update(param_groups=None), "has 'param_groups' as NoneType, not as a list"),
+    (lambda d: d.update(param_groups=[1]), "group 0 of the state dict is no dict with a list 'params'"),
+    (lambda d: d["param_groups"][0].update(params=[[0], [1]]), "group 0 of the state dict is no dict"),
+    (lambda d: d["param_groups"][0].update(lr=-3), "group 0 of the state dict: lr is -3; it must be"),
+    (lambda d: d["param_groups"][0].update(lr=float("nan")), "lr is nan; it must be"),
+    (lambda d: d["param_groups"][0].update(weight_decay=-1), "weight_decay is -1; it must be"),
+    (lambda d: d["param_groups"][0].update(betas=None), "betas is None; it must be two numbers"),
+    (lambda d: d["param_groups"][0].update(betas=(0.9, 1.5)), r"betas is \(0.9, 1.5\); it must be two"),
 ])
 def test_a_wrong_state_dict_is_refused_and_nothing_changes(runtime, seed, change, message):
     params = optimizing.parameters(seed, shapes=[(8,), (4,)])
@@ -153,29 +167,84 @@ def test_a_wrong_state_dict_is_refused_and_nothing_changes(runtime, seed, change
         assert optimizing.same(state.values(), after["state"][index].values())
 
 
+def test_what_is_no_state_dict_and_what_is_no_path_is_named(runtime, spill):
+    optimizer = sluice.torch.AdamW([torch.nn.Parameter(torch.ones(4))], runtime=runtime)
+    with pytest.raises(sluice.InvalidArgument, match="the state dict is NoneType; take that of state_dict"):
+        optimizer.load_state_dict(None)
+    for call in (optimizer.save, optimizer.load):
+        for path in (None, 3, "a\0b"):
+            with pytest.raises(sluice.InvalidArgument, match="the directory of a save is .*; it must be"):
+                call(path)
+    with pytest.raises(sluice.InvalidArgument, match="the note of a save is int; it must be text"):
+        optimizer.save(spill, note=3)
+    optimizer.save(os.fsencode(spill), note="bytes")
+    assert optimizer.load(spill) == "bytes"
+
+
+def end_in_the_middle(monkeypatch, call, at):
+    """Has the load of a state dict end before it writes a parameter: the first is number 1."""
+    write, written = _states.Loaded.write, []
+
+    def fail(load, core):
+        written.append(load)
+        if len(written) == at:
+            raise sluice.Unavailable("the disk is away")
+        write(load, core)
+
+    with monkeypatch.context() as patch, pytest.raises(sluice.Unavailable):
+        patch.setattr(_states.Loaded, "write", fail)
+        call()
+
+
 def test_a_load_that_ends_in_the_middle_is_not_saved(runtime, seed, tmp_path, monkeypatch):
     params = optimizing.parameters(seed, shapes=[(8,), (4,)])
     optimizer = sluice.torch.AdamW(params, runtime=runtime)
     optimizing.run(optimizer, params, seed, 2)
     good = optimizer.state_dict()
     optimizer.save(tmp_path)
-    write, written = _states.Loaded.write, []
-
-    def fail_at_the_second(load, core):
-        written.append(load)
-        if len(written) == 2:
-            raise sluice.Unavailable("the disk is away")
-        write(load, core)
-
-    monkeypatch.setattr(_states.Loaded, "write", fail_at_the_second)
-    with pytest.raises(sluice.Unavailable):
-        optimizer.load_state_dict(good)
+    end_in_the_middle(monkeypatch, lambda: optimizer.load_state_dict(good), 2)
     before = (tmp_path / "optimizer.sluice").read_bytes()
-    with pytest.raises(sluice.FailedPrecondition, match="the last load ended in the middle"):
-        optimizer.save(tmp_path)
+    for call in (lambda: optimizer.save(tmp_path), optimizer.state_dict):
+        with pytest.raises(sluice.FailedPrecondition, match="the last load ended in the middle"):
+            call()
     assert (tmp_path / "optimizer.sluice").read_bytes() == before
     optimizer.load_state_dict(good)
     optimizer.save(tmp_path)
+
+
+@pytest.mark.parametrize("at", [1, 2])
+def test_a_load_that_ended_in_the_middle_is_repeated_by_distributed_checkpoint(runtime, seed,
+                                                                              monkeypatch, at):
+    torch.manual_seed(seed)
+    model = torch.nn.Linear(4, 3)
+    optimizer = sluice.torch.AdamW(model.parameters(), runtime=runtime)
+    optimizing.run(optimizer, list(model.parameters()), seed, 2)
+    want = optimizer.state_dict()
+    good = get_optimizer_state_dict(model, optimizer)
+    optimizing.run(optimizer, list(model.parameters()), seed, 1)
+    weights = [each.detach().clone() for each in model.parameters()]
+    end_in_the_middle(monkeypatch, lambda: set_optimizer_state_dict(model, optimizer, good), at)
+    with pytest.raises(sluice.FailedPrecondition, match="set_optimizer_state_dict takes the same"):
+        get_optimizer_state_dict(model, optimizer)
+    assert all(each.grad is None for each in model.parameters())  # else it has tried to make a step
+    set_optimizer_state_dict(model, optimizer, good)
+    got = optimizer.state_dict()
+    assert got["param_groups"] == want["param_groups"] and optimizing.same(weights, model.parameters())
+    for index, state in want["state"].items():
+        assert optimizing.same(state.values(), [got["state"][index][name] for name in state])
+
+
+def test_a_load_after_one_that_ended_in_the_middle_leaves_nothing_of_it(runtime, seed, monkeypatch):
+    mine, reference = (optimizing.parameters(seed, shapes=[(8,), (4,)]) for _ in range(2))
+    optimizer = sluice.torch.SGD(mine, lr=0.1, momentum=0.9, runtime=runtime)
+    empty = optimizer.state_dict()
+    full = torch.optim.SGD(mine, lr=0.1, momentum=0.9).state_dict()
+    full["state"] = {index: {"momentum_buffer": torch.ones(8 - 4 * index)} for index in range(2)}
+    end_in_the_middle(monkeypatch, lambda: optimizer.load_state_dict(full), 2)
+    optimizer.load_state_dict(empty)
+    optimizing.run(optimizer, mine, seed, 1)
+    optimizing.run(torch.optim.SGD(reference, lr=0.1, momentum=0.9), reference, seed, 1)
+    assert optimizing.off_by(mine, reference, 0.1) <= 1e-6
 
 
 @pytest.mark.parametrize("dtype,master", [(torch.float32, True), (torch.bfloat16, True),

@@ -23,7 +23,7 @@ _OWN = {
 }
 
 # Largest number of threads that an optimizer takes.
-_THREADS_MAX = 256
+THREADS_MAX = 256
 
 
 def parse_size(name: str, size: Size) -> int:
@@ -79,7 +79,7 @@ def threads_of(threads: Optional[int], processes: int) -> int:
     if threads is not None:
         return max(1, threads // processes) if threads > 0 else threads  # the library refuses others
     own = len(os.sched_getaffinity(0))
-    return min(max(1, own // processes) if own == os.cpu_count() else own, _THREADS_MAX)
+    return min(max(1, own // processes) if own == os.cpu_count() else own, THREADS_MAX)
 
 
 def default(key: str) -> str:

@@ -97,7 +97,7 @@ def test_given_threads_are_of_all_ranks(given, ranks, each):
 
 def test_a_wrong_number_of_threads_is_refused_on_ranks_too(make_runtime):
     runtime = make_runtime(dram="8MiB", share=(0, 2))
-    with pytest.raises(sluice.InvalidArgument, match="threads is 0, allowed are 1 to 256"):
+    with pytest.raises(sluice.InvalidArgument, match="threads is 0; it must be an integer from 1 to 256"):
         sluice.torch.AdamW([torch.nn.Parameter(torch.ones(4))], runtime=runtime, threads=0)
 
 

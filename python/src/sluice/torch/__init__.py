@@ -3,7 +3,7 @@
     import sluice.torch
 
     optimizer = sluice.torch.AdamW(model.parameters(), lr=3e-4, runtime=runtime)
-    with sluice.torch.offload_activations(activations_runtime):
+    with sluice.torch.offload_activations(runtime):
         loss = model(batch).loss
     loss.backward()
     optimizer.step()

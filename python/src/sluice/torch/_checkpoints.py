@@ -28,7 +28,7 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
     state: "defaultdict[Any, dict[str, Any]]"
     _session: _core.Session
     _core: _core.Optimizer
-    _slots: dict[int, Slot]  # key: id(tensor)
+    _slots: _slots.Slots
     _step: Optional[Step]    # step that is under way, or has failed
     _half_loaded = False
 
@@ -36,8 +36,13 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
         """Learning rate, beta1, beta2, eps and weight decay of a parameter's next step."""
         raise NotImplementedError
 
-    def _check_options(self, group: Mapping[str, Any]) -> None:
+    def _check_options(self, group: Mapping[str, Any], where: str) -> None:
+        """Raises InvalidArgument for options of a group that no step can have."""
         raise NotImplementedError
+
+    def _check_groups(self) -> None:
+        for number, group in enumerate(self.param_groups):
+            self._check_options(group, f"parameter group {number}")
 
     def _refresh_masters(self, slots: Iterable[Slot]) -> None:
         """Masters of parameters that somebody else has written are taken anew."""
@@ -62,7 +67,8 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
     def _refuse_half_loaded(self) -> None:
         if self._half_loaded:
             raise errors.FailedPrecondition(
-                "the last load ended in the middle: load a state dict or a save first"
+                "the last load ended in the middle, so states are of two times: load a state dict or a "
+                "save first (set_optimizer_state_dict takes the same state dict again)"
             )
 
     def state_dict(self) -> dict[str, Any]:
@@ -71,9 +77,10 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
         torch.optim's optimizer of the same name takes it. States are fp32 tensors, mapped from an
         unnamed file beside the spill file. A parameter with a master has it as the state "master".
         Parameters that have made no step have no states. The states of a DTensor are DTensors as
-        it is. Raises TierFull.
+        it is. Raises TierFull, and FailedPrecondition after a load that ended in the middle.
         """
         self._finish()
+        self._refuse_half_loaded()
         if not self.state:
             return dict(super().state_dict())
         light, self.state = self.state, self._read_states()
@@ -103,24 +110,32 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
 
         Nothing is cast to the parameter's type. Parameters are loaded one at a time. A parameter
         with a master takes the one in the state dict where that rounds to the parameter, else the
-        parameter. Raises InvalidArgument (names the parameter; nothing has changed).
+        parameter. Raises InvalidArgument (names the parameter; nothing has changed). A load that ends
+        in the middle is repeated, or followed by another; steps, saves and state dicts are refused
+        until one is whole.
         """
         self._finish()
-        state_dict = state_dict.copy()
+        _states.check_form(state_dict)
+        state_dict = dict(state_dict)
         for hook in self._optimizer_load_state_dict_pre_hooks.values():
             result = hook(self, state_dict)
             state_dict = state_dict if result is None else result
+        _states.check_form(state_dict)
         groups, saved_of = self._match_groups(state_dict)
         loads = []
         for index, slot in saved_of.items():
             _slots.check_unchanged(slot)
             saved = state_dict["state"].get(index, {})
-            loads.append(_states.Loaded(slot, self._state_names, saved))
+            loads.append(_states.Loaded(slot, self._state_names, saved, self._half_loaded))
         self._half_loaded = True
-        self.state = defaultdict(dict)
-        for load in loads:
-            load.write(self._core)
-            self._loaded(load.slot, load.steps, bool(state_dict["state"]))
+        before, self.state = self.state, defaultdict(dict)
+        try:
+            for load in loads:
+                load.write(self._core)
+                self._loaded(load.slot, load.steps, bool(state_dict["state"]))
+        except BaseException:
+            self.state = before  # where it is empty, set_optimizer_state_dict makes a step first
+            raise
         self._half_loaded = False
         self.param_groups = groups
         for hook in self._optimizer_load_state_dict_post_hooks.values():
@@ -145,8 +160,6 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
     def _match_groups(self, state_dict: Mapping[str, Any],
                       ) -> "tuple[list[dict[str, Any]], dict[Any, Slot]]":
         """The new param_groups, and the parameter of each number in the state dict."""
-        if "param_groups" not in state_dict or "state" not in state_dict:
-            raise errors.InvalidArgument("the state dict has no 'state' or no 'param_groups'")
         saved_groups = state_dict["param_groups"]
         if len(saved_groups) != len(self.param_groups):
             raise errors.InvalidArgument(
@@ -161,10 +174,9 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
                     f"parameter group {number} has {len(saved['params'])} parameters in the state "
                     f"dict and {len(own['params'])} in the optimizer"
                 )
-            self._check_options(saved)
             options = {key: deepcopy(value) for key, value in saved.items() if key != "params"}
             groups.append({**own, **options, "params": own["params"]})
-            self._check_rates(number, groups[-1])
+            self._check_options(groups[-1], f"parameter group {number} of the state dict")
             for index, tensor in zip(saved["params"], own["params"]):
                 slot = self._slots[id(tensor)]
                 if index in saved_of:
@@ -172,15 +184,6 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
                                                    f"'{saved_of[index].name}' is")
                 saved_of[index] = slot
         return groups, saved_of
-
-    def _check_rates(self, number: int, group: Mapping[str, Any]) -> None:
-        """Raises InvalidArgument for options of a state dict that no step can have."""
-        try:
-            self._rates(group, 0)
-        except (TypeError, ValueError, KeyError, IndexError) as error:
-            raise errors.InvalidArgument(
-                f"parameter group {number} of the state dict has options that are no rates: {error!r}"
-            ) from error
 
     def save(self, directory: Union[str, "os.PathLike[str]"], note: str = "") -> None:
         """Writes parameters, states, rates and steps to ``directory``/optimizer.sluice.
@@ -190,7 +193,8 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
         on. It returns once all are whole, and raises the error of one rank on each. Every rank's file
         from before stays if one could not be written, as on a full disk.
         """
-        place = os.fspath(directory)
+        place = _places.path_of(directory)
+        _states.check_note(note)
         if self._is_spread():
             _ranks.together(self._prepare_save)
             self._save_together(place, note)
@@ -201,6 +205,7 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
     def _prepare_save(self) -> None:
         self._finish()
         self._refuse_half_loaded()
+        self._check_groups()
         for group, slot in self._pairs():
             _slots.check_unchanged(slot)
             self._core.set_rates(slot.group, self._rates(group, slot.steps))
@@ -228,7 +233,7 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
         what differs), DataLoss; nothing has changed then. It raises the error of one rank on each.
         If only some ranks' states cannot be read, the other ranks refuse steps until the next load.
         """
-        folder = os.fspath(directory)
+        folder = _places.path_of(directory)
         if self._is_spread():
             place, note = _ranks.together(lambda: self._read_note(folder))
             assert note.mark is not None

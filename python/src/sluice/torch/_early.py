@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_leaves
 from .. import _core, errors
 from ._gradients import update_of
 from ._shards import increment_version, is_dtensor, like, local_of, ranks, version_of
-from ._slots import Slot
+from ._slots import Slot, check_not_frozen
 from ._step import Step
 
 # Bytes of gradients at most, or one gradient, that wait for their updates while backward goes on.
@@ -114,6 +114,13 @@ class EarlyStep(Step):
         for slot in self.slots:
             if is_used(slot.tensor.grad):
                 slot.tensor.grad = None
+
+
+def refuse_frozen(slots: Iterable[Slot]) -> None:
+    """Raises InvalidArgument for a frozen parameter with a gradient that is not used up."""
+    for slot in slots:
+        if not is_used(slot.tensor.grad):
+            check_not_frozen(slot)
 
 
 def refuse_options(clip_norm: Optional[float], overlap: bool) -> None:

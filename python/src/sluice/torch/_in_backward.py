@@ -40,8 +40,8 @@ class StepsInBackward(Checkpoints):
         self._finish()
         _early.refuse_ranks(self._slots.values())
         self._refuse_half_loaded()
-        for group in self.param_groups:
-            self._check_options(group)
+        _early.refuse_frozen(self._slots.values())
+        self._check_groups()
         self._refresh_masters(slot for _, slot in self._pairs())
         step = EarlyStep({id(tensor): group for group in self.param_groups
                           for tensor in group["params"]})
@@ -52,6 +52,7 @@ class StepsInBackward(Checkpoints):
         """Begins what has a gradient that backward did not tell of, and completes the step."""
         if self._step is not None and self._step.over:
             self._finish()
+        _early.refuse_frozen(self._slots.values())
         for group in self.param_groups:
             for tensor in group["params"]:
                 slot = self._slots[id(tensor)]

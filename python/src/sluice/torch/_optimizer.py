@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn, Optional
+from typing import Any, NoReturn, Optional
 
 import torch
 
@@ -11,15 +11,14 @@ from .. import _core, errors
 from .._options import threads_of
 from . import _early, _slots
 from ._ahead import Ahead
+from ._arguments import check_rates, named, refuse_set, settings_of
 from ._gradients import Gathered, Listener
 from ._in_backward import StepsInBackward
 from ._overlap import Overlap
+from ._owners import OWNERS
 from ._shards import increment_version, norm_of, ranks, version_of, warn_of_budgets
 from ._slots import Slot
 from ._step import Step, numbers_of_nothing
-
-if TYPE_CHECKING:
-    from .._runtime import Runtime
 
 
 class PagedOptimizer(StepsInBackward):
@@ -38,31 +37,31 @@ class PagedOptimizer(StepsInBackward):
     _kind = ""
     _fixed: Mapping[str, Any] = {}
 
-    def __init__(self, params: Any, defaults: dict[str, Any], *, runtime: "Runtime",
-                 states: str, master: bool, clip_norm: Optional[float], seed: int,
-                 threads: Optional[int], lowest: str, step_in_backward: bool, overlap: bool) -> None:
-        if step_in_backward:
-            _early.refuse_options(clip_norm, overlap)
-        if clip_norm is not None and not clip_norm > 0:
-            raise errors.InvalidArgument(f"clip_norm is {clip_norm}; it is above 0, or None")
+    def __init__(self, params: Any, rates: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+        own = settings_of(type(self).__name__, options, rates, self._fixed)
+        self.defaults = {**rates, **self._fixed}
+        self._check_options(self.defaults, type(self).__name__)
+        if own.step_in_backward:
+            _early.refuse_options(own.clip_norm, own.overlap)
         # The library knows the gradients of this rank alone.
-        self._norm_given = clip_norm is not None and ranks() > 1
-        self._clips_alone = clip_norm is not None and not self._norm_given
-        self._master = master
-        self._in_backward = step_in_backward
-        warn_of_budgets(runtime._share_is_given)
-        self._slots = {}
+        self._norm_given = own.clip_norm is not None and ranks() > 1
+        self._clips_alone = own.clip_norm is not None and not self._norm_given
+        self._master = own.master
+        self._in_backward = own.step_in_backward
+        warn_of_budgets(own.runtime._share_is_given)
+        self._slots = _slots.Slots()
         self._step = None
         self._numbers: dict[str, Any] = {}
-        self._session = runtime._session
+        self._session = own.runtime._session
         self._core = _core.create_optimizer(
-            runtime._session, self._kind, states, lowest, clip_norm or 0.0, self._norm_given, seed,
-            threads_of(threads, runtime._share[1]), overlap,
+            self._session, self._kind, own.states, own.lowest, own.clip_norm or 0.0, self._norm_given,
+            own.seed, threads_of(own.threads, own.runtime._share[1]), own.overlap,
         )
         self._ahead = Ahead(self._core, self._session)
-        self._overlap = Overlap(self) if overlap else None
+        self._overlap = Overlap(self) if own.overlap else None
         try:
-            super().__init__(params, defaults)
+            with named(type(self).__name__):
+                super().__init__(params, self.defaults)
         except BaseException:
             self.close()
             raise
@@ -71,7 +70,8 @@ class PagedOptimizer(StepsInBackward):
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Adds a group as torch does. Raises InvalidArgument (names the parameter), TierFull."""
-        super().add_param_group(param_group)
+        with named("add_param_group"):
+            super().add_param_group(param_group)
         try:
             self._adopt(self.param_groups[-1])
         except BaseException:
@@ -80,38 +80,34 @@ class PagedOptimizer(StepsInBackward):
 
     def _adopt(self, group: dict[str, Any]) -> None:
         self._finish()
-        self._check_options(group)
-        names = group.get("param_names")
-        first = sum(len(other["params"]) for other in self.param_groups[:-1])
-        new: list[Slot] = []
-        for number, tensor in enumerate(group["params"]):
-            name = f"{first + number}" if names is None else str(names[number])
-            if any(tensor is slot.tensor for slot in new):
-                raise _slots.refuse(name, "is in its group twice")
-            if id(tensor) in self._slots:
-                continue  # left by a group that could not be added
-            _slots.check_parameter(name, tensor, self._master)
-            _slots.check_ranks(name, tensor, self._overlap is not None, self._clips_alone)
-            new.append(Slot(name, tensor, self._master))
-        for slot in new:
-            if slot.count > 0:
-                slot.group, slot.parameter = self._core.add(
-                    slot.name, _slots.DTYPES[slot.dtype], slot.shape, slot.address, slot.nbytes,
-                    slot.master,
-                )
-                _slots.take(self, slot)
-            self._slots[id(slot.tensor)] = slot
-            if slot.count > 0:
-                self._core.set_rates(slot.group, self._rates(group, 0))
-            self._listen(slot)  # ranks without elements raise where the others do
+        self._check_options(group, f"parameter group {len(self.param_groups) - 1}")
+        new = _slots.new_slots(group, self._slots, self._master, self._overlap is not None,
+                               self._clips_alone)
+        try:
+            for slot in new:
+                OWNERS.take(self, slot)
+            for slot in new:
+                self._add(slot, group)
+        except BaseException:
+            for slot in new:
+                if id(slot.tensor) not in self._slots:
+                    OWNERS.give_back(self, slot)
+            raise
 
-    def _check_options(self, group: Mapping[str, Any]) -> None:
+    def _add(self, slot: Slot, group: Mapping[str, Any]) -> None:
+        if slot.count > 0:
+            slot.group, slot.parameter = self._core.add(
+                slot.name, _slots.DTYPES[slot.dtype], slot.shape, slot.address, slot.nbytes, slot.master
+            )
+        self._slots[id(slot.tensor)] = slot
+        if slot.count > 0:
+            self._core.set_rates(slot.group, self._rates(group, 0))
+        self._listen(slot)  # ranks without elements raise where the others do
+
+    def _check_options(self, group: Mapping[str, Any], where: str) -> None:
         for option, only in self._fixed.items():
-            if group.get(option, only) != only:
-                raise errors.InvalidArgument(
-                    f"{type(self).__name__}: {option}={group[option]} is not supported; leave it "
-                    f"{only}"
-                )
+            refuse_set(type(self).__name__, option, group.get(option), only)
+        check_rates(where, group, self.defaults)
 
     # --- steps ---
 
@@ -208,8 +204,8 @@ class PagedOptimizer(StepsInBackward):
     def _gather(self) -> Gathered:
         """Parameters and gradients of a step."""
         gathered = Gathered()
+        self._check_groups()
         for group in self.param_groups:
-            self._check_options(group)
             for tensor in group["params"]:
                 slot = self._slots[id(tensor)]
                 gradient = _slots.gradient_of(slot)
@@ -275,7 +271,7 @@ class PagedOptimizer(StepsInBackward):
         if isinstance(self._step, _early.EarlyStep):
             self._step.drop_used()
         for slot in self._slots.values():
-            _slots.give_back(self, slot)
+            OWNERS.give_back(self, slot)
             if slot.hook is not None:
                 slot.hook.remove()
 

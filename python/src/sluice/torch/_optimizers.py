@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Optional
 
 from .. import errors
+from ._arguments import Options, number_of
 from ._checkpoints import Rates
 from ._optimizer import PagedOptimizer
 
 if TYPE_CHECKING:
-    from .._runtime import Runtime
+    from typing_extensions import Unpack
 
 # Options by which torch.optim's optimizers choose an implementation; they change no result.
 _CHOICES: Mapping[str, Any] = {"foreach": None, "fused": None}
@@ -53,21 +54,14 @@ class Adam(PagedOptimizer):
     _fixed = {"amsgrad": False, "maximize": False, "capturable": False, "differentiable": False}
 
     def __init__(self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
-                 eps: float = 1e-8, weight_decay: float = 0.0, amsgrad: bool = False, *,
-                 runtime: "Runtime", states: str = "fp32", master: bool = True,
-                 clip_norm: Optional[float] = None, seed: int = 0, threads: Optional[int] = None,
-                 lowest: str = "nvme", maximize: bool = False, capturable: bool = False,
-                 differentiable: bool = False, step_in_backward: bool = False, overlap: bool = False) -> None:
-        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
-                    "amsgrad": amsgrad, "maximize": maximize, "capturable": capturable,
-                    "differentiable": differentiable,
-                    "decoupled_weight_decay": self._decoupled, **_CHOICES}
-        super().__init__(params, defaults, runtime=runtime, states=states, master=master,
-                         clip_norm=clip_norm, seed=seed, threads=threads, lowest=lowest,
-                         step_in_backward=step_in_backward, overlap=overlap)
+                 eps: float = 1e-8, weight_decay: float = 0.0, amsgrad: Optional[bool] = False,
+                 **options: Unpack[Options]) -> None:
+        rates = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
+                 "decoupled_weight_decay": self._decoupled, **_CHOICES}
+        super().__init__(params, rates, {"amsgrad": amsgrad, **options})
 
-    def _check_options(self, group: Mapping[str, Any]) -> None:
-        super()._check_options(group)
+    def _check_options(self, group: Mapping[str, Any], where: str) -> None:
+        super()._check_options(group, where)
         if group.get("decoupled_weight_decay", self._decoupled) != self._decoupled:
             raise errors.InvalidArgument(
                 f"{type(self).__name__}: a group with decoupled_weight_decay="
@@ -90,8 +84,8 @@ class AdamW(Adam):
     _decoupled = True
 
     def __init__(self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
-                 eps: float = 1e-8, weight_decay: float = 1e-2, amsgrad: bool = False,
-                 **options: Any) -> None:
+                 eps: float = 1e-8, weight_decay: float = 1e-2, amsgrad: Optional[bool] = False,
+                 **options: Unpack[Options]) -> None:
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, **options)
 
 
@@ -102,23 +96,17 @@ class SGD(PagedOptimizer):
     _fixed = {"dampening": 0, "maximize": False, "differentiable": False}
 
     def __init__(self, params: Any, lr: float = 1e-3, momentum: float = 0.0, dampening: float = 0,
-                 weight_decay: float = 0.0, nesterov: bool = False, *, runtime: "Runtime",
-                 states: str = "fp32", master: bool = True, clip_norm: Optional[float] = None,
-                 seed: int = 0, threads: Optional[int] = None, lowest: str = "nvme",
-                 maximize: bool = False, differentiable: bool = False,
-                 step_in_backward: bool = False, overlap: bool = False) -> None:
-        if nesterov and momentum <= 0:
+                 weight_decay: float = 0.0, nesterov: Optional[bool] = False,
+                 **options: Unpack[Options]) -> None:
+        if nesterov and not (number_of(momentum) or 0.0) > 0:
             raise errors.InvalidArgument("SGD: nesterov=True needs a momentum above 0")
         self._kind = "nesterov" if nesterov else "sgd"
-        defaults = {"lr": lr, "momentum": momentum, "dampening": dampening,
-                    "weight_decay": weight_decay, "nesterov": nesterov, "maximize": maximize,
-                    "differentiable": differentiable, **_CHOICES}
-        super().__init__(params, defaults, runtime=runtime, states=states, master=master,
-                         clip_norm=clip_norm, seed=seed, threads=threads, lowest=lowest,
-                         step_in_backward=step_in_backward, overlap=overlap)
+        rates = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay,
+                 "nesterov": bool(nesterov), **_CHOICES}
+        super().__init__(params, rates, {"dampening": dampening, **options})
 
-    def _check_options(self, group: Mapping[str, Any]) -> None:
-        super()._check_options(group)
+    def _check_options(self, group: Mapping[str, Any], where: str) -> None:
+        super()._check_options(group, where)
         nesterov = self._kind == "nesterov"
         if group.get("nesterov", nesterov) != nesterov:
             raise errors.InvalidArgument("SGD: nesterov is the same for all groups")
@@ -134,14 +122,8 @@ class Lion(PagedOptimizer):
     _state_names = ("exp_avg",)
 
     def __init__(self, params: Any, lr: float = 1e-4, betas: tuple[float, float] = (0.9, 0.99),
-                 weight_decay: float = 0.0, *, runtime: "Runtime", states: str = "fp32",
-                 master: bool = True, clip_norm: Optional[float] = None, seed: int = 0,
-                 threads: Optional[int] = None, lowest: str = "nvme",
-                 step_in_backward: bool = False, overlap: bool = False) -> None:
-        defaults = {"lr": lr, "betas": betas, "weight_decay": weight_decay}
-        super().__init__(params, defaults, runtime=runtime, states=states, master=master,
-                         clip_norm=clip_norm, seed=seed, threads=threads, lowest=lowest,
-                         step_in_backward=step_in_backward, overlap=overlap)
+                 weight_decay: float = 0.0, **options: Unpack[Options]) -> None:
+        super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay}, options)
 
     def _rates(self, group: Mapping[str, Any], steps: int) -> Rates:
         beta1, beta2 = group["betas"]
@@ -157,16 +139,10 @@ class Adagrad(PagedOptimizer):
 
     def __init__(self, params: Any, lr: float = 1e-2, lr_decay: float = 0.0,
                  weight_decay: float = 0.0, initial_accumulator_value: float = 0,
-                 eps: float = 1e-10, *, runtime: "Runtime", states: str = "fp32",
-                 master: bool = True, clip_norm: Optional[float] = None, seed: int = 0,
-                 threads: Optional[int] = None, lowest: str = "nvme", maximize: bool = False,
-                 differentiable: bool = False, step_in_backward: bool = False, overlap: bool = False) -> None:
-        defaults = {"lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay,
-                    "initial_accumulator_value": initial_accumulator_value,
-                    "maximize": maximize, "differentiable": differentiable, **_CHOICES}
-        super().__init__(params, defaults, runtime=runtime, states=states, master=master,
-                         clip_norm=clip_norm, seed=seed, threads=threads, lowest=lowest,
-                         step_in_backward=step_in_backward, overlap=overlap)
+                 eps: float = 1e-10, **options: Unpack[Options]) -> None:
+        rates = {"lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay, **_CHOICES}
+        super().__init__(params, rates,
+                         {"initial_accumulator_value": initial_accumulator_value, **options})
 
     def _rates(self, group: Mapping[str, Any], steps: int) -> Rates:
         rate = float(group["lr"]) / (1 + steps * float(group["lr_decay"]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import weakref
+from collections.abc import Mapping
 from typing import Any, Optional
 
 import torch
@@ -12,10 +12,6 @@ from ._shards import is_dtensor, local_of, problem_of_layout, ranks, version_of
 
 # Types of parameters and gradients, as sluice._core names them.
 DTYPES = {torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16"}
-
-# The optimizer and the tensor of each address that an optimizer has. An entry is true while both
-# live and the tensor is there still.
-_owners: "dict[int, tuple[weakref.ref[Any], weakref.ref[Any]]]" = {}
 
 
 class Slot:
@@ -55,6 +51,14 @@ class Slot:
         return int(self.local.nbytes)
 
 
+class Slots(dict[int, Slot]):
+    """Parameters of an optimizer, by id(tensor)."""
+
+    def __missing__(self, key: int) -> Slot:
+        raise errors.InvalidArgument("param_groups has a tensor that was put there by hand; "
+                                     "add_param_group adds parameters")
+
+
 def refuse(name: str, problem: str) -> errors.InvalidArgument:
     """The error for a parameter, by its name."""
     return errors.InvalidArgument(f"parameter '{name}' {problem}")
@@ -80,6 +84,11 @@ def _problem_of(tensor: Any) -> Optional[str]:
 
 def check_parameter(name: str, tensor: Any, master: bool) -> None:
     """Raises InvalidArgument for what cannot be a parameter."""
+    if torch.nn.parameter.is_lazy(tensor):
+        raise refuse(name, "is that of a lazy module, which has no shape yet; call the model once before")
+    if tensor.is_inference():
+        raise refuse(name, "was made in torch.inference_mode(), where autograd sees no writes; make it "
+                           "outside, or clone it there")
     problem = _problem_of(tensor)
     if problem is not None:
         raise refuse(name, problem)
@@ -87,13 +96,6 @@ def check_parameter(name: str, tensor: Any, master: bool) -> None:
         raise refuse(name, f"is {tensor.dtype}; parameters are float32, bfloat16 or float16")
     if tensor.dtype == torch.float16 and not master:
         raise refuse(name, "is float16, which needs master=True")
-    local = local_of(tensor)
-    owner, owned = _owners.get(local.data_ptr(), (None, None))
-    if owner is None or owned is None or local.numel() == 0:
-        return
-    other = owned()
-    if owner() is not None and other is not None and local_of(other).data_ptr() == local.data_ptr():
-        raise refuse(name, "belongs to another optimizer of sluice already; close() that one first")
 
 
 def check_ranks(name: str, tensor: Any, overlap: bool, clips_alone: bool) -> None:
@@ -111,16 +113,28 @@ def check_ranks(name: str, tensor: Any, overlap: bool, clips_alone: bool) -> Non
                            "after init_process_group")
 
 
-def take(optimizer: Any, slot: Slot) -> None:
-    """The optimizer has the parameter from now on."""
-    _owners[slot.address] = (weakref.ref(optimizer), weakref.ref(slot.tensor))
+def new_slots(group: Mapping[str, Any], known: Slots, master: bool, overlap: bool,
+              clips_alone: bool) -> list[Slot]:
+    """The parameters of a group, but for those known of one that could not be added.
 
-
-def give_back(optimizer: Any, slot: Slot) -> None:
-    """The optimizer has the parameter no more. One that has taken it since keeps it."""
-    owner, _ = _owners.get(slot.address, (None, None))
-    if owner is not None and owner() is optimizer:
-        del _owners[slot.address]
+    Raises InvalidArgument for what cannot be a parameter.
+    """
+    names = group.get("param_names")
+    taken = {slot.name for slot in known.values()}
+    new: dict[int, Slot] = {}
+    for number, tensor in enumerate(group["params"]):
+        name = f"{len(known) + len(new)}" if names is None else str(names[number])
+        if id(tensor) in new:
+            raise refuse(name, "is in its group twice")
+        if id(tensor) in known:
+            continue
+        if name in taken:
+            raise refuse(name, "has the name of another one; give each a name of its own")
+        check_parameter(name, tensor, master)
+        check_ranks(name, tensor, overlap, clips_alone)
+        new[id(tensor)] = Slot(name, tensor, master)
+        taken.add(name)
+    return list(new.values())
 
 
 def check_unchanged(slot: Slot) -> None:
@@ -142,10 +156,18 @@ def check_unchanged(slot: Slot) -> None:
                                 "a freed storage); copy into it (p.data.copy_), or make a new optimizer")
 
 
+def check_not_frozen(slot: Slot) -> None:
+    """Raises InvalidArgument for a frozen parameter that still has a gradient."""
+    if not slot.tensor.requires_grad and slot.tensor.grad is not None:
+        raise refuse(slot.name, "is frozen (requires_grad=False) and still has a gradient; clear it "
+                                "(p.grad = None), or unfreeze the parameter (p.requires_grad_())")
+
+
 def gradient_of(slot: Slot) -> Any:
     """The parameter's gradient, or None. One that negates its memory, as autograd makes of complex
-    numbers, becomes one that does not.
+    numbers, becomes one that does not. Raises InvalidArgument if the parameter is frozen.
     """
+    check_not_frozen(slot)
     gradient = slot.tensor.grad
     if gradient is not None and not is_dtensor(gradient) and gradient.is_neg():
         slot.tensor.grad = gradient = gradient.resolve_neg()

@@ -6,7 +6,7 @@ import json
 import mmap
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, NamedTuple, Optional
 
 import torch
@@ -57,11 +57,38 @@ def _aligned(size: int) -> int:
     return (size + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
 
 
-class Loaded:
-    """Entries of a state dict for one parameter. Raises InvalidArgument for impossible ones."""
+def check_form(state_dict: Any) -> None:
+    """Raises InvalidArgument for what has not the form of a state dict."""
+    if not isinstance(state_dict, Mapping):
+        raise errors.InvalidArgument(f"the state dict is {type(state_dict).__name__}; take that of state_dict()")
+    if "param_groups" not in state_dict or "state" not in state_dict:
+        raise errors.InvalidArgument("the state dict has no 'state' or no 'param_groups'")
+    states, groups = state_dict["state"], state_dict["param_groups"]
+    if not isinstance(states, Mapping):
+        raise errors.InvalidArgument(f"the state dict has 'state' as {type(states).__name__}, not as a dict")
+    for index, state in states.items():
+        if not isinstance(state, Mapping):
+            raise errors.InvalidArgument(f"the state dict has the states of parameter {index!r} as "
+                                         f"{type(state).__name__}, not as a dict")
+    if not isinstance(groups, (list, tuple)):
+        raise errors.InvalidArgument(f"the state dict has 'param_groups' as {type(groups).__name__}, not as a list")
+    for number, group in enumerate(groups):
+        params = group.get("params") if isinstance(group, Mapping) else None
+        if not isinstance(params, (list, tuple)) or not all(isinstance(each, Hashable) for each in params):
+            raise errors.InvalidArgument(f"parameter group {number} of the state dict is no dict with a "
+                                         "list 'params' of the numbers of parameters")
 
-    def __init__(self, slot: Slot, names: tuple[str, ...], saved: Mapping[str, Any]) -> None:
+
+class Loaded:
+    """Entries of a state dict for one parameter. Raises InvalidArgument for impossible ones.
+
+    ``over``: a load before it may have written states.
+    """
+
+    def __init__(self, slot: Slot, names: tuple[str, ...], saved: Mapping[str, Any],
+                 over: bool) -> None:
         self.slot = slot
+        self._written = over or slot.steps > 0
         known = {*names, MASTER, "step"}
         unknown = sorted(str(name) for name in saved if name not in known)
         if unknown:
@@ -85,12 +112,18 @@ class Loaded:
         if slot.group < 0:
             return
         for number, value in enumerate(self.values):
-            if value is not None or slot.steps > 0:
+            if value is not None or self._written:
                 _write(core, slot, number, value)
         core.set_steps_of(slot.parameter, self.steps)
         if slot.master:
             _write(core, slot, None, slot.local if self.master is None else self.master)
             core.refresh_master(slot.parameter)
+
+
+def check_note(note: Any) -> None:
+    """Raises InvalidArgument for a user's note that is no text."""
+    if not isinstance(note, str):
+        raise errors.InvalidArgument(f"the note of a save is {type(note).__name__}; it must be text")
 
 
 def note_of(groups: Iterable[Mapping[str, Any]], empty: Mapping[str, int], note: str,

@@ -1,0 +1,86 @@
+"""The memory that optimizers have: two parameters never share any."""
+
+from __future__ import annotations
+
+import bisect
+import threading
+import weakref
+from typing import Any, NamedTuple, Optional
+
+from ._shards import local_of
+from ._slots import Slot, refuse
+
+
+class _Owned(NamedTuple):
+    """Memory of a parameter that an optimizer has, while both live and the tensor is there still."""
+
+    end: int  # address behind the last byte
+    name: str
+    optimizer: "weakref.ref[Any]"
+    tensor: "weakref.ref[Any]"
+
+    def holds(self, start: int) -> bool:
+        """Whether the optimizer has it still."""
+        tensor = self.tensor()
+        alive = self.optimizer() is not None and tensor is not None
+        return alive and int(local_of(tensor).data_ptr()) == start
+
+
+class Owners:
+    """The memory of the parameters of all optimizers of a process. No two entries overlap.
+
+    A look-up takes O(log n) of n parameters. Threads: any.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()  # garbage collection may close an optimizer meanwhile
+        self._starts: list[int] = []  # addresses, sorted
+        self._owned: dict[int, _Owned] = {}
+
+    def take(self, optimizer: Any, slot: Slot) -> None:
+        """The optimizer has the parameter from now on. Raises InvalidArgument if another has it."""
+        start, end = slot.address, slot.address + slot.nbytes
+        if start == end:
+            return
+        with self._lock:
+            while (other := self._last_before(end)) is not None:
+                owned = self._owned[other]
+                if owned.end <= start:
+                    break
+                if owned.holds(other):
+                    raise refuse(slot.name, _problem(optimizer, slot, owned))
+                self._drop(other)
+            bisect.insort(self._starts, start)
+            self._owned[start] = _Owned(end, slot.name, weakref.ref(optimizer), weakref.ref(slot.tensor))
+
+    def give_back(self, optimizer: Any, slot: Slot) -> None:
+        """The optimizer has the parameter no more. One that has taken it since keeps it."""
+        with self._lock:
+            owned = self._owned.get(slot.address)
+            if owned is None or owned.tensor() is not slot.tensor:
+                return
+            if owned.optimizer() is optimizer:
+                self._drop(slot.address)
+
+    def _last_before(self, end: int) -> Optional[int]:
+        """The entry that begins last before an address; those further down end before it begins."""
+        index = bisect.bisect_left(self._starts, end)
+        return self._starts[index - 1] if index > 0 else None
+
+    def _drop(self, start: int) -> None:
+        if self._owned.pop(start, None) is not None:
+            del self._starts[bisect.bisect_left(self._starts, start)]
+
+
+def _problem(optimizer: Any, slot: Slot, owned: _Owned) -> str:
+    if owned.optimizer() is optimizer:
+        return (f"has memory that overlaps that of the parameter '{owned.name}' of this optimizer; give each "
+                "memory of its own (p.clone()), or both modules the same parameter")
+    if owned.tensor() is slot.tensor:
+        return "belongs to another optimizer of sluice already; close() that one first"
+    return (f"has memory that overlaps that of the parameter '{owned.name}' of another optimizer of sluice; "
+            "close() that one first, or give each memory of its own (p.clone())")
+
+
+# The one of this process.
+OWNERS = Owners()
