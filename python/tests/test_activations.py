@@ -107,6 +107,23 @@ def test_gradients_are_equal_and_bytes_go_to_the_disk(small, offload):
     assert nothing_left(small)
 
 
+def test_nothing_of_a_storage_that_is_gone_stays(small, offload):
+    """Its small objects would lie between the blocks of the heap, which could not join."""
+    x = leaf(64, 1024)
+    with offload:
+        y = torch.sin(x)
+        z = torch.sin(y)
+        copied_down(offload)
+        assert len(pager_of(offload).known) == 2  # x and y may be saved again
+        del y
+        copied_down(offload)
+    assert len(pager_of(offload).known) == 1
+    with pytest.raises(errors.FailedPrecondition, match="2 saved tensors"):
+        small.close()
+    z.sum().backward()
+    assert torch.equal(x.grad, gradient_of(lambda x: torch.sin(torch.sin(x)).sum(), x))
+
+
 def test_memory_goes_back_to_torch_once_the_copy_has_ended(offload):
     x = leaf(64, 1024)
     with offload:

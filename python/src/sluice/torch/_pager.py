@@ -18,6 +18,9 @@ from ._stash import Key, Saved, Stash, plain, refuse_changed, span_of
 
 _log = logging.getLogger("sluice")
 
+# Stashes looked at per save or use for storages that are gone.
+_LOOKS_MAX = 16
+
 # Bytes of PyTorch's memory at most, or one storage: on their way down; on their way up ahead of
 # need; and copied back for further uses.
 _WINDOW_BYTES = 64 << 20
@@ -36,7 +39,10 @@ class Pager:
         self._orders = Orders()
         # Stashes that live, by the storages and versions that they are known as.
         self.known: dict[Key, weakref.ref[Stash]] = {}
+        self._stashes: weakref.WeakSet[Stash] = weakref.WeakSet()
         self._going_down: deque[weakref.ref[Stash]] = deque()
+        # Stashes that are in the runtime alone, though storages that they are known as may live.
+        self._down_whole: deque[weakref.ref[Stash]] = deque()
         # Bytes that come ahead of need, and bytes copied back lately, by id of the stash.
         self._coming_up: dict[int, int] = {}
         self._back: OrderedDict[int, torch.Tensor] = OrderedDict()
@@ -97,6 +103,7 @@ class Pager:
             self.say_kept(error)
             return None
         stash = Stash(self, state, tensor.detach(), tensor._version, first, size)
+        self._stashes.add(stash)
         stash.known_as(storage, tensor._version, first)
         source = torch.empty(0, dtype=torch.uint8, device="cpu").set_(storage, first, (size,))
         stash.down = self._down.start(state, source.numpy(), False)
@@ -112,13 +119,25 @@ class Pager:
             try:
                 reference = self._going_down.popleft()
             except IndexError:  # another thread was faster
-                return
+                break
             stash = reference()
             if stash is not None:
                 stash.settle()
                 if stash.down is not None:
                     self._going_down.appendleft(reference)
-                    return
+                    break
+                self._down_whole.append(reference)
+        self._forget_gone()
+
+    def _forget_gone(self) -> None:
+        for _ in range(min(_LOOKS_MAX, len(self._down_whole))):
+            try:
+                reference = self._down_whole.popleft()
+            except IndexError:  # another thread was faster
+                return
+            stash = reference()
+            if stash is not None and not stash.forget_gone():
+                self._down_whole.append(reference)
 
     # --- backward ---
 
@@ -210,11 +229,10 @@ class Pager:
 
     def in_use(self) -> list[str]:
         """A phrase if saved tensors are in the runtime, for the error of ``close``."""
-        stashes = {id(stash): stash.size for stash in (each() for each in list(self.known.values()))
-                   if stash is not None and stash.state is not None}
-        if not stashes:
+        sizes = [stash.size for stash in self._stashes if stash.state is not None]
+        if not sizes:
             return []
-        return [f"{len(stashes)} saved tensors of autograd ({sum(stashes.values())} bytes): "
+        return [f"{len(sizes)} saved tensors of autograd ({sum(sizes)} bytes): "
                 "drop the losses and outputs whose backward is to come"]
 
     def stop(self) -> None:

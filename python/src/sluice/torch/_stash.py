@@ -78,6 +78,19 @@ class Stash:
         self.keys.append(key)
         self.pager.known[key] = weakref.ref(self)
 
+    def forget_gone(self) -> bool:
+        """Forgets the storages that are gone, and returns whether that is all of them.
+
+        A weak reference holds the small object of its storage, which lies between two blocks of
+        bytes: the C library could not join these, and would use neither for the next tensor.
+        """
+        for key, anchor in zip(list(self.keys), list(self.anchors)):
+            if anchor.expired():
+                self.pager.known.pop(key, None)
+                self.keys.remove(key)
+                self.anchors.remove(anchor)
+        return not self.keys
+
     def settle(self) -> None:
         """Looks at what has come of the copy down, once it has ended."""
         down, source = self.down, self.source
