@@ -17,9 +17,17 @@ import sluice.torch
 
 
 def names_of_threads():
-    """How many threads of this process have each name."""
-    found = glob.glob("/proc/self/task/*/comm")
-    return collections.Counter(pathlib.Path(each).read_text().strip() for each in found)
+    """How many threads of this process have each name, once no name has changed for a while.
+
+    A thread names itself when it begins.
+    """
+    names, same = None, 0
+    while same < 20:
+        time.sleep(0.01)
+        found = glob.glob("/proc/self/task/*/comm")
+        last, names = names, collections.Counter(pathlib.Path(each).read_text().strip() for each in found)
+        same = same + 1 if names == last else 0
+    return names
 
 
 def parts(drives):
