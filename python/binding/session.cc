@@ -28,6 +28,11 @@ absl::StatusOr<RuntimeOptions> ReadOptions(const std::optional<std::string>& pat
   if (!options.ok()) return options;
   const absl::Status finished = config->Finish();
   if (!finished.ok()) return finished;
+  // Views of hbm outlive their leases. Where mappings stayed, one would show another tensor's
+  // bytes.
+  if (options->hbm_bytes.count() > 0 && !options->memory.keep_mappings) {
+    options->memory.keep_mappings = false;
+  }
   if (options->device == DeviceKind::kEmulated) return options;
   return absl::InvalidArgumentError(
       "\"device.kind\" is that of a GPU, and Python reads and writes leases on the CPU: "

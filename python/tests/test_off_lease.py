@@ -88,6 +88,23 @@ def test_a_stray_write_names_the_tensor(run_program):
     assert "weights of block 3" in errors and "outside a lease" in errors
 
 
+@pytest.mark.parametrize("touch", ["view.sum()", "view.zero_()"])
+def test_a_view_of_hbm_never_shows_what_came_after_it(touch, run_program):
+    code, output, errors = run_program(
+        "import warnings\n"
+        "warnings.simplefilter('ignore')\n"
+        "runtime = sluice.Runtime(**SMALL, hbm='1MiB')\n"
+        "first, other = (runtime.tensor((1 << 20,), 'uint8', name=name) for name in ('first', 'other'))\n"
+        "with runtime.lease(first, mode='w', tier='hbm') as lease:\n"
+        "    view = lease.torch().fill_(1)\n"
+        "with runtime.lease(other, mode='w', tier='hbm') as lease:\n"
+        "    lease.torch().fill_(2)\n"
+        f"print({touch}, other.read().sum(), flush=True)\n"
+    )
+    assert code == -11, output + errors
+    assert "first" in errors and "outside a lease" in errors and output == ""
+
+
 def test_a_tensor_that_is_not_readable_says_so(runtime):
     for options in ({"off_lease": "none"}, {}):
         tensor = runtime.tensor((4,), name="hidden", **options)
