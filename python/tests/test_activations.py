@@ -212,6 +212,16 @@ def test_a_new_tensor_at_an_old_address_is_another_one(offload):
     assert [each.sum() for each in seen] == expected
 
 
+def test_parameters_that_are_gone_are_forgotten(offload):
+    kept = [torch.nn.Parameter(torch.ones(1024)) for _ in range(10)]
+    for _ in range(30):
+        with offload:
+            for weight in [*kept, *(torch.nn.Parameter(torch.ones(1024)) for _ in range(10))]:
+                torch.sin(weight)
+    assert 10 <= len(pager_of(offload)._parameters) <= 2 * 20 + 64
+    assert offload.stats()["stashed"] == 0
+
+
 def test_parameters_stay_by_their_storage(offload):
     layer, frozen = torch.nn.Linear(64, 128), torch.nn.Linear(128, 64).requires_grad_(False)
     raw = torch.nn.Parameter(torch.randn(64, 64))

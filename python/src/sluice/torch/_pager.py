@@ -14,7 +14,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from .. import _core, errors
 from .._runtime import Runtime
 from ._order import Orders
-from ._stash import Key, Saved, Stash, plain, refuse_changed, span_of
+from ._stash import Coming, Key, Saved, Stash, plain, refuse_changed, span_of
 
 _log = logging.getLogger("sluice")
 
@@ -47,6 +47,7 @@ class Pager:
         self._coming_up: dict[int, int] = {}
         self._back: OrderedDict[int, torch.Tensor] = OrderedDict()
         self._parameters: dict[int, StorageWeakRef] = {}
+        self._parameters_max = 64  # entries at which those of dead storages go
         self._said: set[str] = set()
         self.counts = dict.fromkeys(
             ("stashed", "stashed_bytes", "shared", "from_memory", "fetched", "ahead", "full"), 0
@@ -80,7 +81,8 @@ class Pager:
         key = tensor.untyped_storage()._cdata
         if isinstance(tensor, parameter) or isinstance(tensor._base, parameter):
             if key not in self._parameters:
-                self._drop_expired()
+                if len(self._parameters) >= self._parameters_max:
+                    self._drop_expired()
                 self._parameters[key] = StorageWeakRef(tensor.untyped_storage())
             return True
         return key in self._parameters
@@ -89,6 +91,7 @@ class Pager:
         for key, reference in list(self._parameters.items()):
             if reference.expired():
                 self._parameters.pop(key, None)
+        self._parameters_max = 2 * len(self._parameters) + 64
 
     def _begin(self, tensor: torch.Tensor, storage: torch.UntypedStorage, first: int,
                size: int) -> Optional[Stash]:
@@ -162,12 +165,11 @@ class Pager:
         if base is not None and base._version == 0:
             self._ask_ahead(stash)
             return base
-        if stash.up is None:
-            self._start(stash, urgent=True)
+        coming = stash.up  # another thread may use the stash, too
+        if coming is None:
+            coming = self._start(stash, urgent=True)
         else:
             self.counts["ahead"] += 1
-        coming = stash.up
-        assert coming is not None
         self._ask_ahead(stash)
         try:
             coming[0].wait()
@@ -181,10 +183,11 @@ class Pager:
         self._keep_back(stash, coming[1])
         return coming[1]
 
-    def _start(self, stash: Stash, urgent: bool) -> None:
+    def _start(self, stash: Stash, urgent: bool) -> Coming:
         assert stash.state is not None
         target = torch.empty(stash.size, dtype=torch.uint8, device="cpu")
-        stash.up = (self._up.start(stash.state, target.numpy(), urgent), target)
+        coming = stash.up = (self._up.start(stash.state, target.numpy(), urgent), target)
+        return coming
 
     def _ask_ahead(self, used: Stash) -> None:
         """Starts the copies of the stashes that come next."""

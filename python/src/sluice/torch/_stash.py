@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # A storage, the version of the tensors on it, the first byte and the number of bytes.
 Key = tuple[int, int, int, int]
+# A copy up, and the tensor that it fills.
+Coming = tuple[_core.BackgroundCopy, torch.Tensor]
 
 
 class Saved(NamedTuple):
@@ -66,7 +68,7 @@ class Stash:
         self.size = size
         self.changed: Optional[str] = None
         self.down: Optional[_core.BackgroundCopy] = None
-        self.up: Optional[tuple[_core.BackgroundCopy, torch.Tensor]] = None
+        self.up: Optional[Coming] = None
         self.keys: list[Key] = []
         # Storages of the keys: no other one gets the address of one while it is referred to.
         self.anchors: list[StorageWeakRef] = []
