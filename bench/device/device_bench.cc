@@ -40,6 +40,9 @@ struct Samples {
   std::vector<double> ceilings;
 };
 
+/// Frames of hbm in the cases of one page.
+constexpr std::size_t kFrames = 32;
+
 absl::Status CheckInterrupted(const DeviceBenchOptions& options) {
   if (options.interrupted && options.interrupted()) return absl::CancelledError("interrupted");
   return absl::OkStatus();
@@ -124,32 +127,37 @@ absl::Status AddRates(Subject& subject,
   return absl::OkStatus();
 }
 
-/// Seconds of leases of one tensor after another that bring pages, less those of a lease that moves
-/// nothing.
-absl::StatusOr<Samples> TimePageIns(Subject& subject) {
+/// Seconds of leases that bring a page of one tensor after another, less those of a lease that
+/// moves nothing. In a circle of twice as many tensors as there are frames, each one finds its
+/// frame again. One more tensor, and none does.
+absl::StatusOr<Samples> TimePageIns(Subject& subject, bool in_place) {
   Samples samples;
   std::vector<double> resident;
-  for (int i = 0; i < subject.options.page_ins; ++i) {
+  const std::size_t circle = 2 * kFrames + (in_place ? 0 : 1);
+  const std::size_t wanted = static_cast<std::size_t>(subject.options.page_ins);
+  for (std::size_t i = 0; samples.values.size() < wanted && i < wanted + 4 * circle; ++i) {
     SLUICE_RETURN_IF_ERROR(CheckInterrupted(subject.options));
-    const std::size_t tensor = static_cast<std::size_t>(i) % subject.leased->tensors();
-    SLUICE_ASSIGN_OR_RETURN(const double comes, subject.leased->SecondsOfPageIn(tensor));
-    SLUICE_ASSIGN_OR_RETURN(const double there, subject.leased->SecondsOfPageIn(tensor));
+    SLUICE_ASSIGN_OR_RETURN(const LeaseTime comes, subject.leased->TimeLease(i % circle));
+    SLUICE_ASSIGN_OR_RETURN(const LeaseTime there, subject.leased->TimeLease(i % circle));
     SLUICE_ASSIGN_OR_RETURN(const double copy, subject.plain->SecondsOfOneCopyIn());
-    samples.values.push_back(comes);
+    if (comes.in_place != in_place) continue;
+    samples.values.push_back(comes.seconds);
     samples.ceilings.push_back(copy);
-    resident.push_back(there);
+    resident.push_back(there.seconds);
   }
+  if (samples.values.empty()) return absl::InternalError("no page came as the case needs it");
   const double base = Median(resident);
   for (double& value : samples.values) value -= base;
   return samples;
 }
 
-absl::Status AddPageIn(Subject& subject, const RowFn& add_row) {
-  if (!MatchesPattern(subject.options.pattern, "page-in/" + subject.suffix)) {
+absl::Status AddPageIn(Subject& subject, bool in_place, const RowFn& add_row) {
+  const std::string name = in_place ? "page-in/in-place" : "page-in/mapped-anew";
+  if (!MatchesPattern(subject.options.pattern, name + "/" + subject.suffix)) {
     return absl::OkStatus();
   }
-  SLUICE_ASSIGN_OR_RETURN(Samples samples, TimePageIns(subject));
-  Row row = MakeRow(subject, "page-in", std::move(samples), 1e6);
+  SLUICE_ASSIGN_OR_RETURN(Samples samples, TimePageIns(subject, in_place));
+  Row row = MakeRow(subject, name, std::move(samples), 1e6);
   row.unit = "us";
   add_row(row);
   return absl::OkStatus();
@@ -183,8 +191,9 @@ std::string SuffixOf(const DeviceBenchOptions& options, std::uint64_t page_bytes
 absl::Status CheckPattern(const DeviceBenchOptions& options) {
   std::vector<std::string> names;
   for (const std::uint64_t page_bytes : options.page_bytes) {
-    for (const char* name : {"in", "out", "both", "weights", "page-in"}) {
-      if (name == std::string("page-in") && !options.directory.empty()) continue;
+    for (const std::string name :
+         {"in", "out", "both", "weights", "page-in/in-place", "page-in/mapped-anew"}) {
+      if (name.starts_with("page-in") && !options.directory.empty()) continue;
       names.push_back(fmt::format("{}/{}", name, SuffixOf(options, page_bytes)));
       if (MatchesPattern(options.pattern, names.back())) return absl::OkStatus();
     }
@@ -215,9 +224,14 @@ absl::Status MeasurePages(const DeviceBenchOptions& options,
   SLUICE_RETURN_IF_ERROR(MeasureWithLayers(subject, add_row));
   if (!options.directory.empty()) return absl::OkStatus();
   subject.leased.reset();
-  SLUICE_ASSIGN_OR_RETURN(subject.leased,
-                          LeasedRun::Create(runtime, options.weights_bytes, page_bytes));
-  return AddPageIn(subject, add_row);
+  DeviceBenchOptions of_pages = options;
+  of_pages.hbm_bytes = kFrames * page_bytes;
+  of_pages.weights_bytes = (2 * kFrames + 1) * page_bytes;
+  SLUICE_ASSIGN_OR_RETURN(
+      subject.leased,
+      LeasedRun::Create(OptionsOf(of_pages, page_bytes), of_pages.weights_bytes, page_bytes));
+  SLUICE_RETURN_IF_ERROR(AddPageIn(subject, /*in_place=*/true, add_row));
+  return AddPageIn(subject, /*in_place=*/false, add_row);
 }
 
 }  // namespace

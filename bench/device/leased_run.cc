@@ -108,11 +108,16 @@ absl::StatusOr<double> LeasedRun::PlannedPass() {
   return static_cast<double>(MovedBytes(AccessMode::kRead) - before) / seconds;
 }
 
-absl::StatusOr<double> LeasedRun::SecondsOfPageIn(std::size_t tensor) {
+absl::StatusOr<LeaseTime> LeasedRun::TimeLease(std::size_t tensor) {
+  const std::uint64_t before = InPlace();
   Op op = runtime_->BeginOp({.name = "one"});
   const Clock::time_point start = Clock::now();
   SLUICE_RETURN_IF_ERROR(op.Acquire({.tensor = tensors_[tensor], .tier = kHbm0}).status());
-  return SecondsSince(start);
+  return LeaseTime{.seconds = SecondsSince(start), .in_place = InPlace() > before};
+}
+
+std::uint64_t LeasedRun::InPlace() const {
+  return runtime_->GetStats().tiers.at("hbm").mappings.in_place;
 }
 
 }  // namespace sluice::bench

@@ -10,6 +10,13 @@
 
 namespace sluice::bench {
 
+/// One lease of a tensor.
+struct LeaseTime {
+  double seconds = 0;
+  /// The pages came, and were mapped where they came to before.
+  bool in_place = false;
+};
+
 /// A runtime whose tensors fit into dram, or into nvme, but not into hbm: leases in hbm move pages.
 /// Threads: one.
 class LeasedRun {
@@ -26,16 +33,15 @@ class LeasedRun {
   absl::StatusOr<double> Pass(AccessMode mode, bool in_order);
   /// One pass of an iteration that the runtime plans from the second call on. Bytes per second.
   absl::StatusOr<double> PlannedPass();
-  /// Seconds of one lease of a tensor that is not in hbm, and of one that is.
-  absl::StatusOr<double> SecondsOfPageIn(std::size_t tensor);
-
-  std::size_t tensors() const { return tensors_.size(); }
+  /// Leases a tensor in hbm.
+  absl::StatusOr<LeaseTime> TimeLease(std::size_t tensor);
 
  private:
   LeasedRun() = default;
   std::vector<std::size_t> Order(bool in_order);
   absl::Status LeaseAll(AccessMode mode, const std::vector<std::size_t>& order);
   std::uint64_t MovedBytes(AccessMode mode) const;
+  std::uint64_t InPlace() const;
 
   std::unique_ptr<Runtime> runtime_;
   std::vector<TensorId> tensors_;
