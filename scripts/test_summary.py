@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Counts the tests in ctest logs, and lists every skipped one with its reason.
+"""Counts the tests in ctest logs, and lists every skipped one with its reason and what failed ones say.
 
     scripts/test_summary.py LOG_FOLDER
 
@@ -16,6 +16,10 @@ RAN = re.compile(r"^\[=+\] (\d+) tests? from \d+ test suites? ran", re.M)
 PASSED = re.compile(r"^\[  PASSED  \] (\d+) test", re.M)
 SKIPPED = re.compile(r"^\[  SKIPPED \] (\d+) test", re.M)
 UNITTEST = re.compile(r"^Ran (\d+) tests? in", re.M)
+FAILED_CASE = re.compile(r"^\[  FAILED  \] \S+ \(", re.M)
+FAILURE = re.compile(r": Failure$|Sanitizer|runtime error: |^(FAIL|ERROR): |Fatal Python error")
+# Lines shown of a failed test, from the first that says why.
+WHY_LINES = 20
 REASON = re.compile(r"^(\S+:\d+): Skipped\n(.*)$", re.M)
 
 
@@ -34,6 +38,15 @@ def count(section):
     return number - failed - skipped, failed, skipped
 
 
+def why(section):
+    """Lines that tell why a ctest failed: some from the first failure on, and its gtest cases."""
+    output = re.split(r"^-{20,}\n", section, maxsplit=1, flags=re.M)[-1].split("<end of output>")[0]
+    lines = [line for line in output.splitlines() if line.strip()]
+    first = next((i for i, line in enumerate(lines) if FAILURE.search(line)), len(lines) - WHY_LINES)
+    shown = lines[max(0, first):][:WHY_LINES]
+    return shown + [line for line in lines if FAILED_CASE.match(line) and line not in shown]
+
+
 def sections(text):
     starts = list(TEST.finditer(text))
     for start, end in zip(starts, starts[1:] + [None]):
@@ -41,14 +54,19 @@ def sections(text):
 
 
 def main(folder):
-    totals, reasons = [0, 0, 0], []
+    totals, reasons, failures = [0, 0, 0], [], []
     for log in sorted(pathlib.Path(folder).glob("*.ctest")):
         for name, section in sections(log.read_text(errors="replace")):
             totals = [total + part for total, part in zip(totals, count(section))]
-            reasons += [f"{log.stem.split('-')[0]} {name}: {reason or 'no reason given'} ({place})"
+            preset = log.stem.split("-")[0]
+            reasons += [f"{preset} {name}: {reason or 'no reason given'} ({place})"
                         for place, reason in REASON.findall(section)]
+            if "\nTest Passed.\n" not in section:
+                failures += [f"{preset} {name}: {line}" for line in why(section)]
     for reason in reasons:
         print(f"skipped: {reason}")
+    for line in failures:
+        print(f"failed: {line}")
     print("%d passed, %d failed, %d skipped" % tuple(totals))
 
 

@@ -88,6 +88,24 @@ class TestSummaryTest(unittest.TestCase):
         self.assertEqual(summary(a=PASSING + SKIPPING + FAILING)[-1], "52 passed, 1 failed, 1 skipped")
         self.assertEqual(summary(a=CRASHING + CRASHING_AT_EXIT)[-1], "4 passed, 2 failed, 0 skipped")
 
+    def test_shows_why_a_test_failed(self):
+        text = FAILING.replace("[  FAILED", "tests/core_test.cc:7: Failure\nExpected: 1\n  Actual: 2\n[  FAILED")
+        noise = "".join(f"line {i}\n" for i in range(50))
+        text = text.replace("tests/core", noise + "tests/core", 1)
+        self.assertEqual(summary(**{"tsan-2": text})[:-1], [
+            f"failed: tsan core_test: {line}" for line in (
+                "tests/core_test.cc:7: Failure", "Expected: 1", "  Actual: 2", "[  FAILED  ] CoreTest.A (1 ms)",
+                "[==========] 5 tests from 1 test suite ran. (5 ms total)", "[  PASSED  ] 4 tests.")])
+
+    def test_shows_every_failed_case_and_the_end_of_a_crash(self):
+        cases = "".join(f"[  FAILED  ] CoreTest.{i} (1 ms)\n" for i in range(3))
+        text = FAILING.replace("[  FAILED", "a.cc:7: Failure\n" + "more\n" * 30 + cases + "[  FAILED", 1)
+        shown = summary(a=text)
+        self.assertEqual(shown[0], "failed: a core_test: a.cc:7: Failure")
+        self.assertEqual(shown[20:-1], [f"failed: a core_test: [  FAILED  ] CoreTest.{name} (1 ms)"
+                                        for name in ("0", "1", "2", "A")])
+        self.assertEqual(summary(a=CRASHING)[0], "failed: a crash_test: Segmentation fault")
+
     def test_counts_scripts_and_adds_logs_up(self):
         self.assertEqual(summary(a=SCRIPTED, b=PASSING), ["73 passed, 0 failed, 0 skipped"])
 
