@@ -6,8 +6,8 @@
 # Prints one line of JSON per case, at once, and appends it to FILE: case, passed, failed, skipped, seconds, limit_s
 # and status (0: all passed, 124: out of time), or a row of `sluice bench device`. The output of what fails goes to
 # FILE.log. --dir names a folder on the disk whose pages are to go to the GPU. Ends within 5 minutes: a case for which
-# no time is left has status 124. Leaves the settings of the card alone. Exit 1 when a case failed. Exit 2 when an option is wrong or there is no GPU; nothing is
-# written then.
+# no time is left has status 124. Leaves the settings of the card alone. Exit 1 when a case failed. Exit 2 when an
+# option is wrong or there is no GPU; nothing is written then.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
@@ -35,8 +35,8 @@ temporary=$(mktemp -d)
 trap 'rm -rf "$temporary"' EXIT
 bad=0
 
-# Seconds until the whole check has to end.
-readonly end_s=300
+# Seconds until the last case has to end. A case that does not end by itself takes 5 more.
+readonly end_s=290
 # clip LIMIT: the limit, or what is left of all cases' time.
 clip() {
   local left=$((end_s - SECONDS))

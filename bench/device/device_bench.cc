@@ -145,7 +145,10 @@ absl::StatusOr<Samples> TimePageIns(Subject& subject, bool in_place) {
     samples.ceilings.push_back(copy);
     resident.push_back(there.seconds);
   }
-  if (samples.values.empty()) return absl::InternalError("no page came as the case needs it");
+  if (samples.values.empty()) {
+    return absl::InternalError(in_place ? "page-in/in-place: no page found its frame again"
+                                        : "page-in/mapped-anew: each page found its frame again");
+  }
   const double base = Median(resident);
   for (double& value : samples.values) value -= base;
   return samples;

@@ -14,14 +14,16 @@
 
 namespace sluice {
 
-/// Has the C library give memory that the program has freed back to the system, if less than a
-/// quarter of the machine's or of a control group's memory is available. Returns whether it was.
+/// Has the C library give freed memory back to the system, where memory is short: less than a
+/// quarter of the machine's, or of a control group's limit, is available, or neither can be read.
+/// Returns whether memory is short.
 ///
-/// The C library keeps freed blocks of some MiB, and often cannot use one for the next block of
-/// that size: small blocks between two of them live longer. So a process that frees tensors as it
-/// goes grows nearly as if it had kept them. Pages that are given back must be faulted in again,
-/// which takes as long as a copy of them. Threads: any. Call it after many MiB: a look reads files
-/// of proc, and a return visits the whole heap.
+/// The C library keeps freed blocks of some MiB. Two of them cannot join while a small block
+/// between them lives, and each may be too small for the next aligned request of the same size.
+/// Then a process grows though it frees its tensors. Returned pages have to be faulted in again,
+/// which takes about as long as a copy of them.
+/// Threads: any. A call reads files of proc, and a return visits the whole heap, so one call per
+/// 64 MiB is enough.
 bool ReturnFreedMemory();
 
 }  // namespace sluice

@@ -39,7 +39,7 @@ class Pager:
         self._orders = Orders()
         # Stashes that live, by the storages and versions that they are known as.
         self.known: dict[Key, weakref.ref[Stash]] = {}
-        self._stashes: weakref.WeakSet[Stash] = weakref.WeakSet()
+        self._stashes: dict[int, weakref.ref[Stash]] = {}  # by id
         self._going_down: deque[weakref.ref[Stash]] = deque()
         # Stashes that are in the runtime alone, though storages that they are known as may live.
         self._down_whole: deque[weakref.ref[Stash]] = deque()
@@ -106,7 +106,7 @@ class Pager:
             self.say_kept(error)
             return None
         stash = Stash(self, state, tensor.detach(), tensor._version, first, size)
-        self._stashes.add(stash)
+        self._stashes[id(stash)] = weakref.ref(stash)
         stash.known_as(storage, tensor._version, first)
         source = torch.empty(0, dtype=torch.uint8, device="cpu").set_(storage, first, (size,))
         stash.down = self._down.start(state, source.numpy(), False)
@@ -219,6 +219,7 @@ class Pager:
         """Forgets a stash that is going."""
         for key in stash.keys:
             self.known.pop(key, None)
+        self._stashes.pop(id(stash), None)
         self._coming_up.pop(id(stash), None)
         self._back.pop(id(stash), None)
 
@@ -232,7 +233,8 @@ class Pager:
 
     def in_use(self) -> list[str]:
         """A phrase if saved tensors are in the runtime, for the error of ``close``."""
-        sizes = [stash.size for stash in self._stashes if stash.state is not None]
+        stashes = [reference() for reference in list(self._stashes.values())]
+        sizes = [stash.size for stash in stashes if stash is not None and stash.state is not None]
         if not sizes:
             return []
         return [f"{len(sizes)} saved tensors of autograd ({sum(sizes)} bytes): "
