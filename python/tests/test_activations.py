@@ -107,6 +107,23 @@ def test_gradients_are_equal_and_bytes_go_to_the_disk(small, offload):
     assert nothing_left(small)
 
 
+def test_nothing_of_a_storage_that_is_gone_stays(small, offload):
+    """Its small objects would lie between the blocks of the heap, which could not join."""
+    x = leaf(64, 1024)
+    with offload:
+        y = torch.sin(x)
+        z = torch.sin(y)
+        copied_down(offload)
+        assert len(pager_of(offload).known) == 2  # x and y may be saved again
+        del y
+        copied_down(offload)
+    assert len(pager_of(offload).known) == 1
+    with pytest.raises(errors.FailedPrecondition, match="2 saved tensors"):
+        small.close()
+    z.sum().backward()
+    assert torch.equal(x.grad, gradient_of(lambda x: torch.sin(torch.sin(x)).sum(), x))
+
+
 def test_memory_goes_back_to_torch_once_the_copy_has_ended(offload):
     x = leaf(64, 1024)
     with offload:
@@ -193,6 +210,16 @@ def test_a_new_tensor_at_an_old_address_is_another_one(offload):
     for out in outs:
         out.sum().backward()
     assert [each.sum() for each in seen] == expected
+
+
+def test_parameters_that_are_gone_are_forgotten(offload):
+    kept = [torch.nn.Parameter(torch.ones(1024)) for _ in range(10)]
+    for _ in range(30):
+        with offload:
+            for weight in [*kept, *(torch.nn.Parameter(torch.ones(1024)) for _ in range(10))]:
+                torch.sin(weight)
+    assert 10 <= len(pager_of(offload)._parameters) <= 2 * 20 + 64
+    assert offload.stats()["stashed"] == 0
 
 
 def test_parameters_stay_by_their_storage(offload):

@@ -14,9 +14,12 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from .. import _core, errors
 from .._runtime import Runtime
 from ._order import Orders
-from ._stash import Key, Saved, Stash, plain, refuse_changed, span_of
+from ._stash import Coming, Key, Saved, Stash, plain, refuse_changed, span_of
 
 _log = logging.getLogger("sluice")
+
+# Stashes looked at per save or use for storages that are gone.
+_LOOKS_MAX = 16
 
 # Bytes of PyTorch's memory at most, or one storage: on their way down; on their way up ahead of
 # need; and copied back for further uses.
@@ -36,11 +39,15 @@ class Pager:
         self._orders = Orders()
         # Stashes that live, by the storages and versions that they are known as.
         self.known: dict[Key, weakref.ref[Stash]] = {}
+        self._stashes: dict[int, weakref.ref[Stash]] = {}  # by id
         self._going_down: deque[weakref.ref[Stash]] = deque()
+        # Stashes that are in the runtime alone, though storages that they are known as may live.
+        self._down_whole: deque[weakref.ref[Stash]] = deque()
         # Bytes that come ahead of need, and bytes copied back lately, by id of the stash.
         self._coming_up: dict[int, int] = {}
         self._back: OrderedDict[int, torch.Tensor] = OrderedDict()
         self._parameters: dict[int, StorageWeakRef] = {}
+        self._parameters_max = 64  # entries at which those of dead storages go
         self._said: set[str] = set()
         self.counts = dict.fromkeys(
             ("stashed", "stashed_bytes", "shared", "from_memory", "fetched", "ahead", "full"), 0
@@ -74,7 +81,8 @@ class Pager:
         key = tensor.untyped_storage()._cdata
         if isinstance(tensor, parameter) or isinstance(tensor._base, parameter):
             if key not in self._parameters:
-                self._drop_expired()
+                if len(self._parameters) >= self._parameters_max:
+                    self._drop_expired()
                 self._parameters[key] = StorageWeakRef(tensor.untyped_storage())
             return True
         return key in self._parameters
@@ -83,6 +91,7 @@ class Pager:
         for key, reference in list(self._parameters.items()):
             if reference.expired():
                 self._parameters.pop(key, None)
+        self._parameters_max = 2 * len(self._parameters) + 64
 
     def _begin(self, tensor: torch.Tensor, storage: torch.UntypedStorage, first: int,
                size: int) -> Optional[Stash]:
@@ -97,6 +106,7 @@ class Pager:
             self.say_kept(error)
             return None
         stash = Stash(self, state, tensor.detach(), tensor._version, first, size)
+        self._stashes[id(stash)] = weakref.ref(stash)
         stash.known_as(storage, tensor._version, first)
         source = torch.empty(0, dtype=torch.uint8, device="cpu").set_(storage, first, (size,))
         stash.down = self._down.start(state, source.numpy(), False)
@@ -112,13 +122,25 @@ class Pager:
             try:
                 reference = self._going_down.popleft()
             except IndexError:  # another thread was faster
-                return
+                break
             stash = reference()
             if stash is not None:
                 stash.settle()
                 if stash.down is not None:
                     self._going_down.appendleft(reference)
-                    return
+                    break
+                self._down_whole.append(reference)
+        self._forget_gone()
+
+    def _forget_gone(self) -> None:
+        for _ in range(min(_LOOKS_MAX, len(self._down_whole))):
+            try:
+                reference = self._down_whole.popleft()
+            except IndexError:  # another thread was faster
+                return
+            stash = reference()
+            if stash is not None and not stash.forget_gone():
+                self._down_whole.append(reference)
 
     # --- backward ---
 
@@ -143,12 +165,11 @@ class Pager:
         if base is not None and base._version == 0:
             self._ask_ahead(stash)
             return base
-        if stash.up is None:
-            self._start(stash, urgent=True)
+        coming = stash.up  # another thread may use the stash, too
+        if coming is None:
+            coming = self._start(stash, urgent=True)
         else:
             self.counts["ahead"] += 1
-        coming = stash.up
-        assert coming is not None
         self._ask_ahead(stash)
         try:
             coming[0].wait()
@@ -162,10 +183,11 @@ class Pager:
         self._keep_back(stash, coming[1])
         return coming[1]
 
-    def _start(self, stash: Stash, urgent: bool) -> None:
+    def _start(self, stash: Stash, urgent: bool) -> Coming:
         assert stash.state is not None
         target = torch.empty(stash.size, dtype=torch.uint8, device="cpu")
-        stash.up = (self._up.start(stash.state, target.numpy(), urgent), target)
+        coming = stash.up = (self._up.start(stash.state, target.numpy(), urgent), target)
+        return coming
 
     def _ask_ahead(self, used: Stash) -> None:
         """Starts the copies of the stashes that come next."""
@@ -197,6 +219,7 @@ class Pager:
         """Forgets a stash that is going."""
         for key in stash.keys:
             self.known.pop(key, None)
+        self._stashes.pop(id(stash), None)
         self._coming_up.pop(id(stash), None)
         self._back.pop(id(stash), None)
 
@@ -210,11 +233,11 @@ class Pager:
 
     def in_use(self) -> list[str]:
         """A phrase if saved tensors are in the runtime, for the error of ``close``."""
-        stashes = {id(stash): stash.size for stash in (each() for each in list(self.known.values()))
-                   if stash is not None and stash.state is not None}
-        if not stashes:
+        stashes = [reference() for reference in list(self._stashes.values())]
+        sizes = [stash.size for stash in stashes if stash is not None and stash.state is not None]
+        if not sizes:
             return []
-        return [f"{len(stashes)} saved tensors of autograd ({sum(stashes.values())} bytes): "
+        return [f"{len(sizes)} saved tensors of autograd ({sum(sizes)} bytes): "
                 "drop the losses and outputs whose backward is to come"]
 
     def stop(self) -> None:

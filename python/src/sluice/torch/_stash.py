@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # A storage, the version of the tensors on it, the first byte and the number of bytes.
 Key = tuple[int, int, int, int]
+# A copy up, and the tensor that it fills.
+Coming = tuple[_core.BackgroundCopy, torch.Tensor]
 
 
 class Saved(NamedTuple):
@@ -66,7 +68,7 @@ class Stash:
         self.size = size
         self.changed: Optional[str] = None
         self.down: Optional[_core.BackgroundCopy] = None
-        self.up: Optional[tuple[_core.BackgroundCopy, torch.Tensor]] = None
+        self.up: Optional[Coming] = None
         self.keys: list[Key] = []
         # Storages of the keys: no other one gets the address of one while it is referred to.
         self.anchors: list[StorageWeakRef] = []
@@ -77,6 +79,19 @@ class Stash:
         self.anchors.append(StorageWeakRef(storage))
         self.keys.append(key)
         self.pager.known[key] = weakref.ref(self)
+
+    def forget_gone(self) -> bool:
+        """Forgets the storages that are gone, and returns whether that is all of them.
+
+        A weak reference holds the small object of its storage, which lies between two blocks of
+        bytes: the C library could not join these, and would use neither for the next tensor.
+        """
+        for key, anchor in zip(list(self.keys), list(self.anchors)):
+            if anchor.expired():
+                self.pager.known.pop(key, None)
+                self.keys.remove(key)
+                self.anchors.remove(anchor)
+        return not self.keys
 
     def settle(self) -> None:
         """Looks at what has come of the copy down, once it has ended."""
