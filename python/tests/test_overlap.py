@@ -204,11 +204,17 @@ def test_hooks_end_with_the_optimizer(runtime, seed):
     model = model_of(seed)
     optimizer = overlapped(model, runtime)
     assert len(hooks) == before + 1
+    train(model, optimizer, 1)
+    own = [each._state_dict_pre_hooks for each in model.modules()]
+    assert sum(len(each) for each in own) > 0
     optimizer.close()
     assert len(hooks) == before
+    assert sum(len(each) for each in own) == 0
     again = overlapped(model, runtime)
+    train(model, again, 1)
     del again
     assert len(hooks) == before
+    assert sum(len(each) for each in own) == 0
 
 
 def test_both_kinds_of_overlap_are_refused(runtime, seed):

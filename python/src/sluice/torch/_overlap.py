@@ -30,7 +30,8 @@ class Overlap:
 
     def __init__(self, optimizer: "PagedOptimizer") -> None:
         self._unread: dict[int, Slot] = {}  # key: id(tensor)
-        self._known: weakref.WeakSet[Any] = weakref.WeakSet()
+        # Modules that have parameters of the optimizer, and the hooks before their state_dict.
+        self._known: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._hook = _Hook(optimizer)
         self._handle = torch.nn.modules.module.register_module_forward_pre_hook(self._hook)
 
@@ -46,6 +47,8 @@ class Overlap:
         """Modules wait no more."""
         self.end()
         self._handle.remove()
+        for handle in list(self._known.values()):
+            handle.remove()
 
     @property
     def all_read(self) -> bool:
@@ -58,8 +61,7 @@ class Overlap:
             return
         parameters = list(_read_by(module))
         if module not in self._known and any(id(each) in optimizer._slots for each in parameters):
-            self._known.add(module)
-            module.register_state_dict_pre_hook(self._hook)
+            self._known[module] = module.register_state_dict_pre_hook(self._hook)
         for parameter in parameters:
             slot = self._unread.get(id(parameter))
             if slot is not None:
