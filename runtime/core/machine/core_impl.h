@@ -404,6 +404,7 @@ class Core::Impl {
   std::vector<LinkLoad> links_;
   std::vector<Page> pages_;
   absl::flat_hash_map<TaskNumber, Task> tasks_;
+  std::uint32_t refills_in_flight_ = 0;  ///< tasks that restore pages from files or callbacks
   TaskNumber next_task_ = 1;
   std::set<TaskNumber> hurried_;     ///< page-outs in flight that a ticket is known to wait for
   std::set<TaskNumber> unhurried_;   ///< page-outs in flight that no ticket is known to wait for

@@ -69,14 +69,18 @@ void Core::Impl::CheckQueues() const {
   }
   SLUICE_CHECK(goals == goals_.size(), "every goal that is queued is its page's");
   std::size_t out = 0;
+  std::uint32_t refills = 0;
   std::vector<std::uint32_t> unhurried(tiers_.size(), 0);
   for (const auto& [number, task] : tasks_) {
+    const bool restores = task.fill == FillKind::kFile || task.fill == FillKind::kReproduce;
+    if (task.kind == TaskKind::kFill && restores) ++refills;
     if (task.kind != TaskKind::kCopy || task.target < task.source) continue;
     ++out;
     if (!task.urgent) ++unhurried[task.source];
     SLUICE_CHECK((task.urgent ? hurried_ : unhurried_).contains(number), "a page-out is in a list");
   }
   SLUICE_CHECK(out == hurried_.size() + unhurried_.size(), "only page-outs are in those lists");
+  SLUICE_CHECK(refills == refills_in_flight_, "pages that are restored are counted");
   for (TierIndex t = 0; t < tiers_.size(); ++t) {
     SLUICE_CHECK(unhurried[t] == tiers_[t].unhurried, "page-outs to hasten are counted by tier");
   }

@@ -13,9 +13,21 @@ constexpr std::uint8_t kBringFailuresMax = 3;
 
 namespace {
 
-bool IsRefill(const Task& task) {
-  const bool restores = task.fill == FillKind::kFile || task.fill == FillKind::kReproduce;
-  return task.kind == TaskKind::kFill && restores;
+bool Restores(FillKind fill) { return fill == FillKind::kFile || fill == FillKind::kReproduce; }
+
+bool IsRefill(const Task& task) { return task.kind == TaskKind::kFill && Restores(task.fill); }
+
+/// Copies in flight, of `most`, up to which another of this purpose begins.
+std::uint32_t InFlightMax(std::uint32_t most, Purpose purpose) {
+  switch (purpose) {
+    case Purpose::kDemand:
+      return most;
+    case Purpose::kAhead:  // leaves room for demand
+      return std::max(1u, most - most / 4);
+    case Purpose::kClean:
+      return std::max(1u, most / 2);
+  }
+  return 0;
 }
 
 }  // namespace
@@ -155,8 +167,15 @@ std::optional<FrameIndex> Core::Impl::TakeHopFrame(
   return transit;
 }
 
+/// Without a plan, pages are restored ahead of need a few at a time, as copies begin. A page that
+/// had a frame and waited for the file would have displaced another one too early. A plan tells
+/// which frames are free, and keeps the file busy.
 Core::Impl::Progress Core::Impl::StartFillAt(
     PageIndex index, TierIndex tier, FillKind kind, const Goal& want, const Claim& claim) {
+  const bool ahead = Restores(kind) && claim.purpose == Purpose::kAhead && !FollowsPlan();
+  if (ahead && refills_in_flight_ >= InFlightMax(options_.copies_in_flight_max, claim.purpose)) {
+    return Progress::kBlocked;
+  }
   Page& p = page(index);
   PageCopy& copy = p.copies[tier];
   if (copy.state == CopyState::kPlaced) {
@@ -184,6 +203,7 @@ Core::Impl::Progress Core::Impl::StartFillAt(
 
 TaskNumber Core::Impl::AddTask(const Task& task) {
   ++page(task.page).tasks;
+  if (IsRefill(task)) ++refills_in_flight_;
   tasks_.emplace(next_task_, task);
   return next_task_++;
 }
@@ -197,6 +217,7 @@ Task Core::Impl::TakeTask(TaskNumber number) {
   hurried_.erase(number);
   if (unhurried_.erase(number) > 0) --tiers_[task.source].unhurried;
   --page(task.page).tasks;
+  if (IsRefill(task)) --refills_in_flight_;
   return task;
 }
 
@@ -233,17 +254,8 @@ void Core::Impl::StartCopyTask(PageIndex index, Task task) {
 }
 
 bool Core::Impl::LinkFull(TierIndex source, TierIndex target, Purpose purpose) {
-  const std::uint32_t most = options_.copies_in_flight_max;
   const std::uint32_t load = link(source, target).in_flight[DirectionIndex(source, target)];
-  switch (purpose) {
-    case Purpose::kDemand:
-      return load >= most;
-    case Purpose::kAhead:  // leaves room for demand
-      return load >= std::max(1u, most - most / 4);
-    case Purpose::kClean:
-      return load >= std::max(1u, most / 2);
-  }
-  return true;
+  return load >= InFlightMax(options_.copies_in_flight_max, purpose);
 }
 
 void Core::Impl::On(const TaskDone& event) {

@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
 #include "tests/runtime/core/core_fixture.h"
 
 namespace sluice::core {
@@ -69,6 +73,22 @@ TEST_F(SchedulingTest, MinFetchesWhatMinFetches) {
   }
   EXPECT_LE(copies[0], 12u * 5 / 3 + 1);
   EXPECT_EQ(copies[1], 12u * 5);
+}
+
+TEST_F(SchedulingTest, RestoresAheadBeginAsOthersEnd) {
+  Start({.frames = {16, 64}, .policy = "min", .prefetch_ops = 12});
+  Create({.segment = 9, .first_page = 0, .pages = 32, .lowest = 1, .file_home = true});
+  std::vector<PageIndex> order(32);
+  std::iota(order.begin(), order.end(), 0);
+  ReadInOrder(order);
+  const auto resident = [&] {
+    return std::count_if(order.begin(), order.end(), [&](auto page) { return Resident(page, 0); });
+  };
+  ASSERT_EQ(resident(), 16);
+  const std::vector<Action> begun = driver().Send(BeginIteration{0});
+  EXPECT_EQ(Select<StartFill>(begun).size(), 3u) << "three of the four copies in flight";
+  EXPECT_EQ(resident(), 13) << "no more pages give way than can be read";
+  EXPECT_EQ(Select<StartFill>(driver().Drain()).size(), 9u) << "the other ops follow";
 }
 
 TEST_F(SchedulingTest, RecordedIterationTurnsMissesIntoHits) {
