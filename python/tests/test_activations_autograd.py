@@ -268,6 +268,37 @@ def test_threads_on_one_runtime(small, offload):
     assert nothing_left(small)
 
 
+def run_in_thread(function):
+    thread = threading.Thread(target=function)
+    thread.start()
+    thread.join()
+
+
+def test_a_stash_that_goes_is_not_used_again_by_another_thread(small, offload, monkeypatch):
+    pager, shared, seen, outs = pager_of(offload), torch.ones(64, 64), [], []
+
+    def save():
+        with offload:
+            outs.append(Held.apply(leaf(4), seen, shared))
+        copied_down(offload)
+
+    def forget(*arguments):
+        monkeypatch.undo()
+        run_in_thread(save)
+        pager._forget(*arguments)
+
+    save()
+    monkeypatch.setattr(pager, "_forget", forget)
+    outs.clear()
+    assert len(outs) == 1, "saved while the first stash went"
+    assert offload.stats()["stashed"] == 2
+    with pytest.raises(sluice.FailedPrecondition, match="1 saved tensors"):
+        small.close()
+    outs.pop().sum().backward()
+    assert torch.equal(seen[0], shared)
+    assert nothing_left(small) and not pager._back
+
+
 @contextlib.contextmanager
 def pages_held(offload):
     """A thread holds the pages of every stash until the event is set."""

@@ -106,7 +106,7 @@ class Pager:
             self.say_kept(error)
             return None
         stash = Stash(self, state, tensor.detach(), tensor._version, first, size)
-        self._stashes[id(stash)] = weakref.ref(stash)
+        self._remember(stash)
         stash.known_as(storage, tensor._version, first)
         source = torch.empty(0, dtype=torch.uint8, device="cpu").set_(storage, first, (size,))
         stash.down = self._down.start(state, source.numpy(), False)
@@ -215,13 +215,22 @@ class Pager:
 
     # --- the end ---
 
-    def forget(self, stash: Stash) -> None:
-        """Forgets a stash that is going."""
-        for key in stash.keys:
+    def _remember(self, stash: Stash) -> None:
+        """Has the stash forgotten with its last use.
+
+        By then all weak references to it are cleared. In a ``__del__`` another thread could still
+        take one, and use a stash that is forgotten.
+        """
+        number, names = id(stash), stash.names
+        # Runs in any thread, within anything: nothing in it takes a lock or waits.
+        self._stashes[number] = weakref.ref(stash, lambda _: self._forget(number, names))
+
+    def _forget(self, number: int, names: list[tuple[Key, StorageWeakRef]]) -> None:
+        for key, _ in names:
             self.known.pop(key, None)
-        self._stashes.pop(id(stash), None)
-        self._coming_up.pop(id(stash), None)
-        self._back.pop(id(stash), None)
+        self._stashes.pop(number, None)
+        self._coming_up.pop(number, None)
+        self._back.pop(number, None)
 
     def say_kept(self, error: errors.Error) -> None:
         """Says once per kind of error that saved tensors stay in PyTorch's memory."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
@@ -52,8 +53,8 @@ class Stash:
     bytes are of no version, and ``changed`` is set.
     """
 
-    __slots__ = ("__weakref__", "anchors", "changed", "down", "first", "index", "keys", "pager",
-                 "run", "size", "source", "state", "up", "version")
+    __slots__ = ("__weakref__", "changed", "down", "first", "index", "names", "pager", "run",
+                 "size", "source", "state", "up", "version")
 
     run: "Pass"
     index: int
@@ -69,15 +70,13 @@ class Stash:
         self.changed: Optional[str] = None
         self.down: Optional[_core.BackgroundCopy] = None
         self.up: Optional[Coming] = None
-        self.keys: list[Key] = []
-        # Storages of the keys: no other one gets the address of one while it is referred to.
-        self.anchors: list[StorageWeakRef] = []
+        # No other storage gets the address in a key while the storage is referred to.
+        self.names: list[tuple[Key, StorageWeakRef]] = []
 
     def known_as(self, storage: torch.UntypedStorage, version: int, first: int) -> None:
         """Has tensors on ``storage`` share this stash while their version is ``version``."""
         key = (storage._cdata, version, first, self.size)
-        self.anchors.append(StorageWeakRef(storage))
-        self.keys.append(key)
+        self.names.append((key, StorageWeakRef(storage)))
         self.pager.known[key] = weakref.ref(self)
 
     def forget_gone(self) -> bool:
@@ -86,12 +85,13 @@ class Stash:
         A weak reference holds the small object of its storage, which lies between two blocks of
         bytes: the C library could not join these, and would use neither for the next tensor.
         """
-        for key, anchor in zip(list(self.keys), list(self.anchors)):
-            if anchor.expired():
+        for name in list(self.names):
+            key, storage = name
+            if storage.expired():
                 self.pager.known.pop(key, None)
-                self.keys.remove(key)
-                self.anchors.remove(anchor)
-        return not self.keys
+                with contextlib.suppress(ValueError):  # another thread was faster
+                    self.names.remove(name)
+        return not self.names
 
     def settle(self) -> None:
         """Looks at what has come of the copy down, once it has ended."""
@@ -109,10 +109,6 @@ class Stash:
                 self.state = None
             self.source = None
         self.down = None
-
-    def __del__(self) -> None:
-        # Runs in any thread, within anything: nothing here takes a lock or waits.
-        self.pager.forget(self)
 
 
 def describe_change(tensor: torch.Tensor, version: int) -> str:
