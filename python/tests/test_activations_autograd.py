@@ -238,6 +238,48 @@ def test_the_order_of_a_pass_is_that_of_the_last_one(offload):
     assert list(orders.coming(fewer[0].run)) == [fewer[1], fewer[0]]
 
 
+class Disturbed:
+    """A stash. Another thread uses ``other`` as this one is counted to its pass, or as that ends."""
+
+    class Size(int):
+        disturb = None
+
+        def __hash__(self):
+            if self.disturb is not None:
+                self.disturb()
+            return int(self)
+
+    def __init__(self, orders, other=None, at=None):
+        self.orders, self.other, self.at = orders, other, at
+        self.size = Disturbed.Size(1)
+        if at == "ending":
+            self.size.disturb = self.use_other
+        orders.add(self)
+
+    def __setattr__(self, name, value):
+        object.__setattr__(self, name, value)
+        if name == "run" and self.at == "saving":
+            self.use_other()
+
+    def use_other(self):
+        self.size.disturb = None
+        self.orders.use(self.other)
+
+
+@pytest.mark.parametrize("at", ["saving", "ending"])
+def test_another_thread_ends_a_pass(at):
+    orders = Orders()
+    first = Disturbed(orders)
+    second = Disturbed(orders, first, at)
+    orders.use(second)
+    orders.use(first)
+    for count in (1, 2):
+        again = [Disturbed(orders) for _ in range(count)]
+        orders.use(again[-1])
+        assert list(orders.coming(again[0].run)) == again[:-1], "as without the disturbance"
+        orders.use(again[0])
+
+
 def test_backward_asks_ahead(offload):
     for _ in range(2):
         with offload:
