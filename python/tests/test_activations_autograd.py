@@ -341,6 +341,23 @@ def test_a_stash_that_goes_is_not_used_again_by_another_thread(small, offload, m
     assert nothing_left(small) and not pager._back
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_stash_with_the_id_of_one_whose_end_was_interrupted(offload, monkeypatch):
+    def interrupted(*arguments):
+        raise KeyboardInterrupt  # which Python prints and ignores, as it does in a __del__
+
+    seen = []
+    for value in range(30):
+        with offload:
+            out = Held.apply(leaf(4), seen, torch.full((64, 64), float(value)))
+        copied_down(offload)
+        out.sum().backward(retain_graph=True)
+        assert float(seen.pop().mean()) == value
+        with monkeypatch.context() as patch:
+            patch.setattr(pager_of(offload), "_forget", interrupted)
+            del out
+
+
 @contextlib.contextmanager
 def pages_held(offload):
     """A thread holds the pages of every stash until the event is set."""

@@ -222,6 +222,7 @@ class Pager:
         take one, and use a stash that is forgotten.
         """
         number, names = id(stash), stash.names
+        self._forget(number, [])  # what Ctrl-C has left of a stash that had the id
         # Runs in any thread, within anything: nothing in it takes a lock or waits.
         self._stashes[number] = weakref.ref(stash, lambda _: self._forget(number, names))
 
