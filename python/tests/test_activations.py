@@ -176,6 +176,19 @@ def test_every_kind_of_tensor_comes_back_as_it_was(small, offload, make):
     assert nothing_left(small)
 
 
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_nested_tensors_stay(offload):
+    def loss_of(x):
+        nested = torch.nested.as_nested_tensor([x, x[:20]], layout=torch.strided)
+        return torch.relu(nested).to_padded_tensor(0).sum()  # saves its result
+
+    x = leaf(64, 64)
+    with offload:
+        loss = loss_of(x)
+    loss.backward()
+    assert torch.equal(x.grad, gradient_of(loss_of, x))
+
+
 def test_a_small_view_of_a_large_storage_is_stashed_alone(offload):
     table, seen = torch.randn(1000, 1000), []
     with offload:

@@ -133,6 +133,7 @@ def plain(tensor: torch.Tensor) -> bool:
         (kind is torch.Tensor or kind is torch.nn.Parameter)
         and tensor.layout == torch.strided
         and tensor.device.type == "cpu"
+        and not tensor.is_nested
         and not tensor.is_quantized
         and not tensor.is_conj()
         and not tensor.is_neg()
