@@ -256,6 +256,25 @@ def test_a_tensor_on_its_way_down_is_handed_back_from_memory(offload, monkeypatc
     assert (offload.stats()["from_memory"], offload.stats()["fetched"]) == (3, 0)
 
 
+def test_a_storage_that_moved_beside_its_copy_is_handed_back_from_memory(small, offload, monkeypatch):
+    class Copied(NeverEnds):
+        ended = True
+
+        def __init__(self):
+            pass
+
+        def wait(self):
+            tensor.share_memory_()  # frees the memory that the copy reads
+
+    tensor, seen = torch.ones(64, 64), []
+    monkeypatch.setattr(pager_of(offload), "_down", Copied())
+    with offload:
+        out = Held.apply(leaf(4), seen, tensor)
+    out.sum().backward()
+    assert torch.equal(seen[0], tensor) and offload.stats()["from_memory"] == 1
+    assert small.stats()["live_bytes"] == 0
+
+
 def test_a_copy_that_fails_leaves_the_tensor_in_memory_and_says_so_once(offload, monkeypatch, caplog):
     down = NeverEnds(errors.Unavailable("the disk is away"))
     monkeypatch.setattr(pager_of(offload), "_down", down)

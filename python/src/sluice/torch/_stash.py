@@ -50,11 +50,12 @@ class Stash:
 
     In turn: ``down`` copies ``source`` there; once it has ended and the version is the same still,
     the bytes are the runtime's alone. If it fails, ``source`` stays. If the version is another, the
-    bytes are of no version, and ``changed`` is set.
+    bytes are of no version, and ``changed`` is set. If the storage has moved to shared memory, the
+    copy may have read memory that was free, and ``source`` stays.
     """
 
-    __slots__ = ("__weakref__", "changed", "down", "first", "index", "names", "pager", "run",
-                 "size", "source", "state", "up", "version")
+    __slots__ = ("__weakref__", "address", "changed", "down", "first", "index", "names", "pager",
+                 "run", "size", "source", "state", "up", "version")
 
     run: "Pass"
     index: int
@@ -64,6 +65,7 @@ class Stash:
         self.pager = pager
         self.state: Optional[_core.TensorState] = state
         self.source: Optional[torch.Tensor] = source
+        self.address = source.data_ptr()
         self.version = version
         self.first = first
         self.size = size
@@ -104,10 +106,13 @@ class Stash:
             self.pager.say_kept(error)
             self.state = None
         else:
+            moved = source.data_ptr() != self.address
             if source._version != self.version:
                 self.changed = describe_change(source, self.version)
+            if moved or self.changed is not None:
                 self.state = None
-            self.source = None
+            if not moved:
+                self.source = None
         self.down = None
 
 
