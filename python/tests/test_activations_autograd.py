@@ -54,6 +54,22 @@ def test_a_change_that_may_have_met_the_copy_raises(small, offload):
     assert nothing_left(small)
 
 
+@pytest.mark.parametrize("seen_to_be_changed", [False, True])
+def test_a_tensor_with_a_version_of_its_own_shares_no_changed_stash(offload, seen_to_be_changed):
+    values, seen = torch.zeros(64, 64), []
+    with offload:
+        out = Held.apply(leaf(4), seen, values)
+        alias = values.data  # at version 0, too, and its counter stays there
+        values.add_(1)
+        if seen_to_be_changed:
+            copied_down(offload)
+        other = Held.apply(leaf(4), seen, alias)
+    other.sum().backward()
+    assert float(seen[0].mean()) == 1
+    with pytest.raises(sluice.FailedPrecondition, match=CHANGED):
+        out.sum().backward()
+
+
 def test_a_change_of_a_tensor_that_stayed_raises(offload):
     with offload:
         y, loss = product(leaf(8, 8))

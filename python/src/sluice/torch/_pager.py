@@ -67,7 +67,7 @@ class Pager:
         version = tensor._version
         reference = self.known.get((storage._cdata, version, first, size))
         stash = reference() if reference is not None else None
-        if stash is None:
+        if stash is None or not stash.is_of_its_version():
             stash = self._begin(tensor, storage, first, size)
             if stash is None:
                 return None

@@ -95,6 +95,11 @@ class Stash:
                     self.names.remove(name)
         return not self.names
 
+    def is_of_its_version(self) -> bool:
+        """Whether no change is known: tensors of another counter may have the version still."""
+        source = self.source
+        return self.changed is None and (source is None or source._version == self.version)
+
     def settle(self) -> None:
         """Looks at what has come of the copy down, once it has ended."""
         down, source = self.down, self.source
