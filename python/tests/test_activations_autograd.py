@@ -197,6 +197,16 @@ def test_backward_twice_through_a_graph_that_is_retained(small, offload):
     assert nothing_left(small)
 
 
+def test_copies_back_that_are_gone_are_forgotten(offload, monkeypatch):
+    monkeypatch.setattr("sluice.torch._pager._WINDOW_BYTES", 1)  # one tensor
+    with offload:
+        loss = chain(leaf(64, 64), 4)
+    copied_down(offload)
+    for _ in range(10):
+        loss.backward(retain_graph=True)
+    assert len(pager_of(offload).known) <= 2 * 4
+
+
 def test_tensors_that_are_never_used_are_freed(small, offload):
     with offload:
         losses = [chain(leaf(64, 64)) for _ in range(3)]

@@ -205,6 +205,7 @@ class Pager:
 
     def _keep_back(self, stash: Stash, base: torch.Tensor) -> None:
         """Keeps the bytes for the next tensors on them, as far as the window goes."""
+        stash.forget_gone()  # copies of it that were kept before
         stash.known_as(base.untyped_storage(), 0, 0)
         self._back.pop(id(stash), None)
         self._back[id(stash)] = base
