@@ -367,6 +367,25 @@ def test_a_stash_that_goes_is_not_used_again_by_another_thread(small, offload, m
     assert nothing_left(small) and not pager._back
 
 
+def test_no_other_thread_gets_a_stash_before_it_is_whole(offload, monkeypatch):
+    shared, seen, start = torch.ones(64, 64), [], pager_of(offload)._down.start
+
+    def use_in_thread():
+        with offload:
+            out = Held.apply(leaf(4), seen, shared)
+        out.sum().backward()
+
+    class Slow(NeverEnds):
+        def start(self, *arguments):
+            monkeypatch.undo()
+            run_in_thread(use_in_thread)
+            return start(*arguments)
+
+    monkeypatch.setattr(pager_of(offload), "_down", Slow())
+    use_in_thread()
+    assert len(seen) == 2 and all(torch.equal(each, shared) for each in seen)
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_stash_with_the_id_of_one_whose_end_was_interrupted(offload, monkeypatch):
     def interrupted(*arguments):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import logging
 import weakref
 from collections import OrderedDict, deque
@@ -106,12 +107,12 @@ class Pager:
             self.say_kept(error)
             return None
         stash = Stash(self, state, tensor.detach(), tensor._version, first, size)
+        self._orders.add(stash)
         self._remember(stash)
-        stash.known_as(storage, tensor._version, first)
         source = torch.empty(0, dtype=torch.uint8, device="cpu").set_(storage, first, (size,))
         stash.down = self._down.start(state, source.numpy(), False)
         self._going_down.append(weakref.ref(stash))
-        self._orders.add(stash)
+        stash.known_as(storage, stash.version, first)  # whole: other threads may use it from here
         self.counts["stashed"] += 1
         self.counts["stashed_bytes"] += size
         return stash
@@ -212,7 +213,8 @@ class Pager:
         while sum(each.numel() for each in list(self._back.values())) > _WINDOW_BYTES:
             if len(self._back) == 1:
                 return
-            self._back.popitem(last=False)
+            with contextlib.suppress(KeyError):  # another thread was faster
+                self._back.popitem(last=False)
 
     # --- the end ---
 
