@@ -317,6 +317,24 @@ def test_close_names_saved_tensors(make_runtime):
         offload_activations(runtime)
 
 
+def test_threads_that_close_at_once_beside_a_copy_all_return(run_program):
+    code, out, err = run_program("""
+import torch
+from sluice.torch import offload_activations
+for _ in range(8):
+    runtime = sluice.Runtime(**SMALL)
+    with offload_activations(runtime):
+        y = torch.sqrt(torch.ones(4 << 20, requires_grad=True))
+    del y
+    threads = [threading.Thread(target=runtime.close) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+""", timeout=40)
+    assert (code, out, err) == (0, "", "")
+
+
 def test_wrong_arguments_are_named(small):
     with pytest.raises(sluice.InvalidArgument, match="takes a sluice.Runtime, not str"):
         offload_activations("runtime")
