@@ -176,6 +176,19 @@ def test_every_kind_of_tensor_comes_back_as_it_was(small, offload, make):
     assert nothing_left(small)
 
 
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_nested_tensors_stay(offload):
+    def loss_of(x):
+        nested = torch.nested.as_nested_tensor([x, x[:20]], layout=torch.strided)
+        return torch.relu(nested).to_padded_tensor(0).sum()  # saves its result
+
+    x = leaf(64, 64)
+    with offload:
+        loss = loss_of(x)
+    loss.backward()
+    assert torch.equal(x.grad, gradient_of(loss_of, x))
+
+
 def test_a_small_view_of_a_large_storage_is_stashed_alone(offload):
     table, seen = torch.randn(1000, 1000), []
     with offload:
@@ -243,6 +256,25 @@ def test_a_tensor_on_its_way_down_is_handed_back_from_memory(offload, monkeypatc
     assert (offload.stats()["from_memory"], offload.stats()["fetched"]) == (3, 0)
 
 
+def test_a_storage_that_moved_beside_its_copy_is_handed_back_from_memory(small, offload, monkeypatch):
+    class Copied(NeverEnds):
+        ended = True
+
+        def __init__(self):
+            pass
+
+        def wait(self):
+            tensor.share_memory_()  # frees the memory that the copy reads
+
+    tensor, seen = torch.ones(64, 64), []
+    monkeypatch.setattr(pager_of(offload), "_down", Copied())
+    with offload:
+        out = Held.apply(leaf(4), seen, tensor)
+    out.sum().backward()
+    assert torch.equal(seen[0], tensor) and offload.stats()["from_memory"] == 1
+    assert small.stats()["live_bytes"] == 0
+
+
 def test_a_copy_that_fails_leaves_the_tensor_in_memory_and_says_so_once(offload, monkeypatch, caplog):
     down = NeverEnds(errors.Unavailable("the disk is away"))
     monkeypatch.setattr(pager_of(offload), "_down", down)
@@ -283,6 +315,24 @@ def test_close_names_saved_tensors(make_runtime):
     runtime.close()
     with pytest.raises(sluice.FailedPrecondition, match="closed"):
         offload_activations(runtime)
+
+
+def test_threads_that_close_at_once_beside_a_copy_all_return(run_program):
+    code, out, err = run_program("""
+import torch
+from sluice.torch import offload_activations
+for _ in range(8):
+    runtime = sluice.Runtime(**SMALL)
+    with offload_activations(runtime):
+        y = torch.sqrt(torch.ones(4 << 20, requires_grad=True))
+    del y
+    threads = [threading.Thread(target=runtime.close) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+""", timeout=40)
+    assert (code, out, err) == (0, "", "")
 
 
 def test_wrong_arguments_are_named(small):

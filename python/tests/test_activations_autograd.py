@@ -54,6 +54,22 @@ def test_a_change_that_may_have_met_the_copy_raises(small, offload):
     assert nothing_left(small)
 
 
+@pytest.mark.parametrize("seen_to_be_changed", [False, True])
+def test_a_tensor_with_a_version_of_its_own_shares_no_changed_stash(offload, seen_to_be_changed):
+    values, seen = torch.zeros(64, 64), []
+    with offload:
+        out = Held.apply(leaf(4), seen, values)
+        alias = values.data  # at version 0, too, and its counter stays there
+        values.add_(1)
+        if seen_to_be_changed:
+            copied_down(offload)
+        other = Held.apply(leaf(4), seen, alias)
+    other.sum().backward()
+    assert float(seen[0].mean()) == 1
+    with pytest.raises(sluice.FailedPrecondition, match=CHANGED):
+        out.sum().backward()
+
+
 def test_a_change_of_a_tensor_that_stayed_raises(offload):
     with offload:
         y, loss = product(leaf(8, 8))
@@ -181,6 +197,16 @@ def test_backward_twice_through_a_graph_that_is_retained(small, offload):
     assert nothing_left(small)
 
 
+def test_copies_back_that_are_gone_are_forgotten(offload, monkeypatch):
+    monkeypatch.setattr("sluice.torch._pager._WINDOW_BYTES", 1)  # one tensor
+    with offload:
+        loss = chain(leaf(64, 64), 4)
+    copied_down(offload)
+    for _ in range(10):
+        loss.backward(retain_graph=True)
+    assert len(pager_of(offload).known) <= 2 * 4
+
+
 def test_tensors_that_are_never_used_are_freed(small, offload):
     with offload:
         losses = [chain(leaf(64, 64)) for _ in range(3)]
@@ -238,6 +264,48 @@ def test_the_order_of_a_pass_is_that_of_the_last_one(offload):
     assert list(orders.coming(fewer[0].run)) == [fewer[1], fewer[0]]
 
 
+class Disturbed:
+    """A stash. Another thread uses ``other`` as this one is counted to its pass, or as that ends."""
+
+    class Size(int):
+        disturb = None
+
+        def __hash__(self):
+            if self.disturb is not None:
+                self.disturb()
+            return int(self)
+
+    def __init__(self, orders, other=None, at=None):
+        self.orders, self.other, self.at = orders, other, at
+        self.size = Disturbed.Size(1)
+        if at == "ending":
+            self.size.disturb = self.use_other
+        orders.add(self)
+
+    def __setattr__(self, name, value):
+        object.__setattr__(self, name, value)
+        if name == "run" and self.at == "saving":
+            self.use_other()
+
+    def use_other(self):
+        self.size.disturb = None
+        self.orders.use(self.other)
+
+
+@pytest.mark.parametrize("at", ["saving", "ending"])
+def test_another_thread_ends_a_pass(at):
+    orders = Orders()
+    first = Disturbed(orders)
+    second = Disturbed(orders, first, at)
+    orders.use(second)
+    orders.use(first)
+    for count in (1, 2):
+        again = [Disturbed(orders) for _ in range(count)]
+        orders.use(again[-1])
+        assert list(orders.coming(again[0].run)) == again[:-1], "as without the disturbance"
+        orders.use(again[0])
+
+
 def test_backward_asks_ahead(offload):
     for _ in range(2):
         with offload:
@@ -266,6 +334,73 @@ def test_threads_on_one_runtime(small, offload):
         thread.join()
     assert wrong == []
     assert nothing_left(small)
+
+
+def run_in_thread(function):
+    thread = threading.Thread(target=function)
+    thread.start()
+    thread.join()
+
+
+def test_a_stash_that_goes_is_not_used_again_by_another_thread(small, offload, monkeypatch):
+    pager, shared, seen, outs = pager_of(offload), torch.ones(64, 64), [], []
+
+    def save():
+        with offload:
+            outs.append(Held.apply(leaf(4), seen, shared))
+        copied_down(offload)
+
+    def forget(*arguments):
+        monkeypatch.undo()
+        run_in_thread(save)
+        pager._forget(*arguments)
+
+    save()
+    monkeypatch.setattr(pager, "_forget", forget)
+    outs.clear()
+    assert len(outs) == 1, "saved while the first stash went"
+    assert offload.stats()["stashed"] == 2
+    with pytest.raises(sluice.FailedPrecondition, match="1 saved tensors"):
+        small.close()
+    outs.pop().sum().backward()
+    assert torch.equal(seen[0], shared)
+    assert nothing_left(small) and not pager._back
+
+
+def test_no_other_thread_gets_a_stash_before_it_is_whole(offload, monkeypatch):
+    shared, seen, start = torch.ones(64, 64), [], pager_of(offload)._down.start
+
+    def use_in_thread():
+        with offload:
+            out = Held.apply(leaf(4), seen, shared)
+        out.sum().backward()
+
+    class Slow(NeverEnds):
+        def start(self, *arguments):
+            monkeypatch.undo()
+            run_in_thread(use_in_thread)
+            return start(*arguments)
+
+    monkeypatch.setattr(pager_of(offload), "_down", Slow())
+    use_in_thread()
+    assert len(seen) == 2 and all(torch.equal(each, shared) for each in seen)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_stash_with_the_id_of_one_whose_end_was_interrupted(offload, monkeypatch):
+    def interrupted(*arguments):
+        raise KeyboardInterrupt  # which Python prints and ignores, as it does in a __del__
+
+    seen = []
+    for value in range(30):
+        with offload:
+            out = Held.apply(leaf(4), seen, torch.full((64, 64), float(value)))
+        copied_down(offload)
+        out.sum().backward(retain_graph=True)
+        assert float(seen.pop().mean()) == value
+        with monkeypatch.context() as patch:
+            patch.setattr(pager_of(offload), "_forget", interrupted)
+            del out
 
 
 @contextlib.contextmanager

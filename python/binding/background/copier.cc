@@ -172,9 +172,11 @@ void Copier::Stop() {
     queue_.clear();
   }
   changed_.notify_all();
-  if (!thread_.joinable()) return;
-  WithoutGil([&] { thread_.join(); });
-  kept_.clear();
+  WithoutGil([&] {
+    const std::lock_guard lock(end_mutex_);
+    if (thread_.joinable()) thread_.join();
+  });
+  const auto kept = std::exchange(kept_, {});
 }
 
 void Copier::Keep(std::shared_ptr<CopyJob> job, Buffer buffer) {

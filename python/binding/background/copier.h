@@ -53,7 +53,7 @@ class Copier : public std::enable_shared_from_this<Copier> {
   /// Waits until the copies that have not ended have at most so many bytes, or are none. Raises
   /// what signal handlers raise.
   void WaitForRoom(std::uint64_t bytes_max);
-  /// Drops the copies that have not begun, and waits for the one that has. Again: nothing.
+  /// Drops the copies that have not begun, and waits for the one that has. Again: only waits.
   void Stop();
 
  private:
@@ -86,6 +86,7 @@ class Copier : public std::enable_shared_from_this<Copier> {
   std::deque<std::shared_ptr<CopyJob>> queue_;
   std::uint64_t bytes_ = 0;  ///< bytes of the jobs that have not ended
   bool stopped_ = false;
+  std::mutex end_mutex_;  ///< guards the join of `thread_`, which several threads may ask for
   std::thread thread_;
 };
 

@@ -81,10 +81,10 @@ def offload_activations(runtime: Runtime, *, min_bytes: Optional[Size] = None) -
         Smaller tensors stay, as a count or as text ("1MiB"). None: a page of the runtime, the least
         that a tensor takes there.
 
-    Parameters and views of them stay. So do tensors that are not on the CPU, not strided, of a
-    subclass, or conjugate or negative views. All tensors stay once dram and nvme are full, which
-    the logger "sluice" says once. A tensor that was changed in place after it was saved raises
-    FailedPrecondition in backward, unless its copy had ended before.
+    Parameters and views of them stay. So do tensors that are not on the CPU, not strided, nested,
+    of a subclass, or conjugate or negative views. All tensors stay once dram and nvme are full,
+    which the logger "sluice" says once. A tensor that was changed in place after it was saved
+    raises FailedPrecondition in backward, unless its copy had ended before.
     Raises InvalidArgument. Threads: any.
     """
     if not isinstance(runtime, Runtime):

@@ -54,10 +54,13 @@ class Orders:
         run = stash.run
         if not run.closed:
             self._close(run)
+        place = run.place.get(stash.index)
+        if place is None:  # saved, or used, while another thread ended the saves
+            return
         if stash.index not in run.used:
             run.used.add(stash.index)
             run.record.append(stash.index)
-        run.next = run.place[stash.index] + 1
+        run.next = place + 1
 
     def coming(self, run: Pass) -> "Iterator[Stash]":
         """The stashes that are expected next, without those that are gone."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import logging
 import weakref
 from collections import OrderedDict, deque
@@ -67,7 +68,7 @@ class Pager:
         version = tensor._version
         reference = self.known.get((storage._cdata, version, first, size))
         stash = reference() if reference is not None else None
-        if stash is None:
+        if stash is None or not stash.is_of_its_version():
             stash = self._begin(tensor, storage, first, size)
             if stash is None:
                 return None
@@ -106,12 +107,12 @@ class Pager:
             self.say_kept(error)
             return None
         stash = Stash(self, state, tensor.detach(), tensor._version, first, size)
-        self._stashes[id(stash)] = weakref.ref(stash)
-        stash.known_as(storage, tensor._version, first)
+        self._orders.add(stash)
+        self._remember(stash)
         source = torch.empty(0, dtype=torch.uint8, device="cpu").set_(storage, first, (size,))
         stash.down = self._down.start(state, source.numpy(), False)
         self._going_down.append(weakref.ref(stash))
-        self._orders.add(stash)
+        stash.known_as(storage, stash.version, first)  # whole: other threads may use it from here
         self.counts["stashed"] += 1
         self.counts["stashed_bytes"] += size
         return stash
@@ -205,23 +206,35 @@ class Pager:
 
     def _keep_back(self, stash: Stash, base: torch.Tensor) -> None:
         """Keeps the bytes for the next tensors on them, as far as the window goes."""
+        stash.forget_gone()  # copies of it that were kept before
         stash.known_as(base.untyped_storage(), 0, 0)
         self._back.pop(id(stash), None)
         self._back[id(stash)] = base
         while sum(each.numel() for each in list(self._back.values())) > _WINDOW_BYTES:
             if len(self._back) == 1:
                 return
-            self._back.popitem(last=False)
+            with contextlib.suppress(KeyError):  # another thread was faster
+                self._back.popitem(last=False)
 
     # --- the end ---
 
-    def forget(self, stash: Stash) -> None:
-        """Forgets a stash that is going."""
-        for key in stash.keys:
+    def _remember(self, stash: Stash) -> None:
+        """Has the stash forgotten with its last use.
+
+        By then all weak references to it are cleared. In a ``__del__`` another thread could still
+        take one, and use a stash that is forgotten.
+        """
+        number, names = id(stash), stash.names
+        self._forget(number, [])  # what Ctrl-C has left of a stash that had the id
+        # Runs in any thread, within anything: nothing in it takes a lock or waits.
+        self._stashes[number] = weakref.ref(stash, lambda _: self._forget(number, names))
+
+    def _forget(self, number: int, names: list[tuple[Key, StorageWeakRef]]) -> None:
+        for key, _ in names:
             self.known.pop(key, None)
-        self._stashes.pop(id(stash), None)
-        self._coming_up.pop(id(stash), None)
-        self._back.pop(id(stash), None)
+        self._stashes.pop(number, None)
+        self._coming_up.pop(number, None)
+        self._back.pop(number, None)
 
     def say_kept(self, error: errors.Error) -> None:
         """Says once per kind of error that saved tensors stay in PyTorch's memory."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
@@ -49,10 +50,11 @@ class Stash:
 
     In turn: ``down`` copies ``source`` there; once it has ended and the version is the same still,
     the bytes are the runtime's alone. If it fails, ``source`` stays. If the version is another, the
-    bytes are of no version, and ``changed`` is set.
+    bytes are of no version, and ``changed`` is set. If the storage has moved to shared memory, the
+    copy may have read memory that was free, and ``source`` stays.
     """
 
-    __slots__ = ("__weakref__", "anchors", "changed", "down", "first", "index", "keys", "pager",
+    __slots__ = ("__weakref__", "address", "changed", "down", "first", "index", "names", "pager",
                  "run", "size", "source", "state", "up", "version")
 
     run: "Pass"
@@ -63,21 +65,20 @@ class Stash:
         self.pager = pager
         self.state: Optional[_core.TensorState] = state
         self.source: Optional[torch.Tensor] = source
+        self.address = source.data_ptr()
         self.version = version
         self.first = first
         self.size = size
         self.changed: Optional[str] = None
         self.down: Optional[_core.BackgroundCopy] = None
         self.up: Optional[Coming] = None
-        self.keys: list[Key] = []
-        # Storages of the keys: no other one gets the address of one while it is referred to.
-        self.anchors: list[StorageWeakRef] = []
+        # No other storage gets the address in a key while the storage is referred to.
+        self.names: list[tuple[Key, StorageWeakRef]] = []
 
     def known_as(self, storage: torch.UntypedStorage, version: int, first: int) -> None:
         """Has tensors on ``storage`` share this stash while their version is ``version``."""
         key = (storage._cdata, version, first, self.size)
-        self.anchors.append(StorageWeakRef(storage))
-        self.keys.append(key)
+        self.names.append((key, StorageWeakRef(storage)))
         self.pager.known[key] = weakref.ref(self)
 
     def forget_gone(self) -> bool:
@@ -86,12 +87,18 @@ class Stash:
         A weak reference holds the small object of its storage, which lies between two blocks of
         bytes: the C library could not join these, and would use neither for the next tensor.
         """
-        for key, anchor in zip(list(self.keys), list(self.anchors)):
-            if anchor.expired():
+        for name in list(self.names):
+            key, storage = name
+            if storage.expired():
                 self.pager.known.pop(key, None)
-                self.keys.remove(key)
-                self.anchors.remove(anchor)
-        return not self.keys
+                with contextlib.suppress(ValueError):  # another thread was faster
+                    self.names.remove(name)
+        return not self.names
+
+    def is_of_its_version(self) -> bool:
+        """Whether no change is known: tensors of another counter may have the version still."""
+        source = self.source
+        return self.changed is None and (source is None or source._version == self.version)
 
     def settle(self) -> None:
         """Looks at what has come of the copy down, once it has ended."""
@@ -104,15 +111,14 @@ class Stash:
             self.pager.say_kept(error)
             self.state = None
         else:
+            moved = source.data_ptr() != self.address
             if source._version != self.version:
                 self.changed = describe_change(source, self.version)
+            if moved or self.changed is not None:
                 self.state = None
-            self.source = None
+            if not moved:
+                self.source = None
         self.down = None
-
-    def __del__(self) -> None:
-        # Runs in any thread, within anything: nothing here takes a lock or waits.
-        self.pager.forget(self)
 
 
 def describe_change(tensor: torch.Tensor, version: int) -> str:
@@ -137,6 +143,7 @@ def plain(tensor: torch.Tensor) -> bool:
         (kind is torch.Tensor or kind is torch.nn.Parameter)
         and tensor.layout == torch.strided
         and tensor.device.type == "cpu"
+        and not tensor.is_nested
         and not tensor.is_quantized
         and not tensor.is_conj()
         and not tensor.is_neg()
