@@ -167,13 +167,15 @@ std::optional<FrameIndex> Core::Impl::TakeHopFrame(
   return transit;
 }
 
-/// Without a plan, pages are restored ahead of need a few at a time, as copies begin. A page that
-/// had a frame and waited for the file would have displaced another one too early. A plan tells
-/// which frames are free, and keeps the file busy.
+/// While a plan is awaited, pages are restored ahead of need a few at a time, as copies begin. A
+/// page that had a frame and waited for the file would have displaced another one too early. A plan
+/// tells which frames are free, and keeps the file busy.
 Core::Impl::Progress Core::Impl::StartFillAt(
     PageIndex index, TierIndex tier, FillKind kind, const Goal& want, const Claim& claim) {
-  const bool ahead = Restores(kind) && claim.purpose == Purpose::kAhead && !FollowsPlan();
-  if (ahead && refills_in_flight_ >= InFlightMax(options_.copies_in_flight_max, claim.purpose)) {
+  const bool ahead = Restores(kind) && claim.purpose == Purpose::kAhead;
+  const bool awaits_plan = options_.policy->planned() && !FollowsPlan();
+  if (ahead && awaits_plan &&
+      refills_in_flight_ >= InFlightMax(options_.copies_in_flight_max, claim.purpose)) {
     return Progress::kBlocked;
   }
   Page& p = page(index);

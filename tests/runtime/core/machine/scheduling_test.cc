@@ -75,8 +75,8 @@ TEST_F(SchedulingTest, MinFetchesWhatMinFetches) {
   EXPECT_EQ(copies[1], 12u * 5);
 }
 
-TEST_F(SchedulingTest, RestoresAheadBeginAsOthersEnd) {
-  Start({.frames = {16, 64}, .policy = "min", .prefetch_ops = 12});
+TEST_F(SchedulingTest, BeforeAPlanRestoresAheadBeginAsOthersEnd) {
+  Start({.frames = {16, 64}, .policy = "planned", .prefetch_ops = 12});
   Create({.segment = 9, .first_page = 0, .pages = 32, .lowest = 1, .file_home = true});
   std::vector<PageIndex> order(32);
   std::iota(order.begin(), order.end(), 0);
