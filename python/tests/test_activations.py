@@ -8,7 +8,7 @@ import torch
 
 import sluice
 from sluice import errors
-from sluice.torch import offload_activations
+from sluice.torch import _pager, offload_activations
 
 LEAST = 4096
 
@@ -289,6 +289,29 @@ def test_a_copy_that_fails_leaves_the_tensor_in_memory_and_says_so_once(offload,
     ]
 
 
+def test_few_stashes_are_ahead_of_use_or_kept_after_it(make_runtime, monkeypatch):
+    """Each use looks at these, so they are bounded by number where the bytes of each are few."""
+    offload = offload_activations(make_runtime(dram="8MiB", nvme_bytes="64MiB", page_bytes="4KiB"), min_bytes=LEAST)
+    pager, most = pager_of(offload), _pager._WINDOW_STASHES
+    ahead, kept = [], []
+    keep_back = pager._keep_back
+
+    def watch(stash, base):
+        keep_back(stash, base)
+        ahead.append(len(pager._coming_up))
+        kept.append(len(pager._back))
+
+    monkeypatch.setattr(pager, "_keep_back", watch)
+    x = leaf(1024)
+    with offload:
+        loss = chain(x, depth=3 * most)
+    copied_down(offload)
+    loss.backward(retain_graph=True)
+    assert offload.stats()["fetched"] == 3 * most
+    assert max(ahead) == max(kept) == most
+    del loss
+
+
 def test_full_tiers_leave_tensors_in_memory_and_say_so_once(make_runtime, caplog):
     runtime = make_runtime(dram="1MiB", nvme_bytes="4MiB", page_bytes="64KiB")
     offload, x = offload_activations(runtime), leaf(256, 1024)
@@ -320,7 +343,7 @@ def test_close_names_saved_tensors(make_runtime):
 def test_threads_that_close_at_once_beside_a_copy_all_return(run_program):
     code, out, err = run_program("""
 import torch
-from sluice.torch import offload_activations
+from sluice.torch import _pager, offload_activations
 for _ in range(8):
     runtime = sluice.Runtime(**SMALL)
     with offload_activations(runtime):

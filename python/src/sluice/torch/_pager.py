@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import itertools
 import logging
 import weakref
 from collections import OrderedDict, deque
@@ -25,6 +26,8 @@ _LOOKS_MAX = 16
 # Bytes of PyTorch's memory at most, or one storage: on their way down; on their way up ahead of
 # need; and copied back for further uses.
 _WINDOW_BYTES = 64 << 20
+# Stashes in each of the latter two at most: of small ones fewer bytes than these suffice.
+_WINDOW_STASHES = 256
 
 
 class Pager:
@@ -192,15 +195,18 @@ class Pager:
 
     def _ask_ahead(self, used: Stash) -> None:
         """Starts the copies of the stashes that come next."""
-        for stash in self._orders.coming(used.run):
+        sizes = list(self._coming_up.values())
+        ahead, room = sum(sizes), _WINDOW_STASHES - len(sizes)
+        for stash in itertools.islice(self._orders.coming(used.run), 2 * _WINDOW_STASHES):
             stash.settle()
             if stash.source is not None or stash.changed is not None or stash.up is not None:
                 continue
             if id(stash) in self._back:
                 continue
-            ahead = sum(list(self._coming_up.values()))
-            if ahead > 0 and ahead + stash.size > self._ahead_bytes:
+            if room <= 0 or (ahead > 0 and ahead + stash.size > self._ahead_bytes):
                 return
+            ahead += stash.size
+            room -= 1
             self._coming_up[id(stash)] = stash.size
             self._start(stash, urgent=False)
 
@@ -210,9 +216,12 @@ class Pager:
         stash.known_as(base.untyped_storage(), 0, 0)
         self._back.pop(id(stash), None)
         self._back[id(stash)] = base
-        while sum(each.numel() for each in list(self._back.values())) > _WINDOW_BYTES:
-            if len(self._back) == 1:
+        sizes = [each.numel() for each in list(self._back.values())]
+        kept = sum(sizes)
+        for count, size in zip(range(len(sizes), 1, -1), sizes):
+            if kept <= _WINDOW_BYTES and count <= _WINDOW_STASHES:
                 return
+            kept -= size
             with contextlib.suppress(KeyError):  # another thread was faster
                 self._back.popitem(last=False)
 
