@@ -68,12 +68,22 @@ MORE_MIXTURES = {
 }
 
 
-def write_model(folder, config, *, shards=False, dtype=torch.float32, seed=0, **options):
+def write_model(folder, config, *, shards=False, dtype=torch.float32, seed=0, aligned=True, **options):
     """A checkpoint of random weights in ``folder``: one file, or several with an index."""
     torch.manual_seed(seed)
     model = transformers.AutoModelForCausalLM.from_config(config).to(dtype)
     model.save_pretrained(folder, max_shard_size="1MB" if shards else "1GB", **options)
+    for path in folder.glob("*.safetensors") if aligned else ():
+        align(path)
     return folder
+
+
+def align(path):
+    """Begins the tensors of a file at a multiple of 64, as those in PyTorch's memory."""
+    content = path.read_bytes()
+    end = 8 + int.from_bytes(content[:8], "little")
+    header = content[8:end] + b" " * (-end % 64)
+    path.write_bytes(len(header).to_bytes(8, "little") + header + content[end:])
 
 
 def resident(folder, dtype=torch.float32, **options):

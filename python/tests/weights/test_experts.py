@@ -42,7 +42,7 @@ def folders(request, module_path):
     """Checkpoints with a key for each expert, or with those of a layer fused."""
     folder = module_path / request.param
     folder.mkdir()
-    return {name: checkpoints.write_model(folder / name, config,
+    return {name: checkpoints.write_model(folder / name, config, aligned=False,
                                           save_original_format=request.param == "published")
             for name, config in MIXTURES.items()}
 
@@ -164,7 +164,7 @@ def test_a_model_has_its_own_implementation_before_and_after(folders):
 
 def test_models_of_one_config_are_independent(folders):
     config = checkpoints.mixtral()
-    wanted = checkpoints.resident(folders["mixtral"], experts_implementation="eager")
+    wanted = resident(folders["mixtral"])
     first, second = checkpoints.on_meta(config), checkpoints.on_meta(config)
     third = transformers.AutoModelForCausalLM.from_config(config).eval()
     assert all(each.config is config for each in (first, second, third))
