@@ -57,6 +57,28 @@ function(sluice_library name)
   endif()
 endfunction()
 
+# Adds kernels for GPUs to a target. nvcc compiles them; SOURCE includes headers by their paths in the tree.
+set(SLUICE_CUDA_ARCHITECTURES 90 CACHE STRING "Compute capabilities of kernels, the last as PTX, too")
+function(sluice_kernels name source)
+  set(architectures)
+  foreach(each IN LISTS SLUICE_CUDA_ARCHITECTURES)
+    list(APPEND architectures -gencode arch=compute_${each},code=sm_${each})
+  endforeach()
+  list(GET SLUICE_CUDA_ARCHITECTURES -1 last)
+  list(APPEND architectures -gencode arch=compute_${last},code=compute_${last})
+  set(object ${CMAKE_CURRENT_BINARY_DIR}/${source}.o)
+  add_custom_command(
+    OUTPUT ${object}
+    COMMAND ${CUDAToolkit_NVCC_EXECUTABLE} -std=c++20 -O2 -Xcompiler -fPIC ${architectures}
+            -I${CMAKE_SOURCE_DIR} -MD -MF ${object}.d
+            -c ${CMAKE_CURRENT_SOURCE_DIR}/${source} -o ${object}
+    DEPENDS ${source}
+    DEPFILE ${object}.d
+    COMMENT "Compiling ${source} for ${SLUICE_CUDA_ARCHITECTURES}")
+  target_sources(${name} PRIVATE ${object})
+  set_source_files_properties(${object} PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
+endfunction()
+
 # sluice_executable(NAME OUTPUT file SOURCES a.cc ... LINKS targets...)
 function(sluice_executable name)
   cmake_parse_arguments(ARG "" "OUTPUT" "SOURCES;LINKS" ${ARGN})

@@ -86,16 +86,16 @@ absl::Status LeasedRun::LeaseAll(AccessMode mode, const std::vector<std::size_t>
   return absl::OkStatus();
 }
 
-absl::StatusOr<double> LeasedRun::Pass(AccessMode mode, bool in_order) {
+absl::StatusOr<Moved> LeasedRun::Pass(AccessMode mode, bool in_order) {
   const std::vector<std::size_t> order = Order(in_order);
   const std::uint64_t before = MovedBytes(mode);
   const Clock::time_point start = Clock::now();
   SLUICE_RETURN_IF_ERROR(LeaseAll(mode, order));
   const double seconds = SecondsSince(start);
-  return static_cast<double>(MovedBytes(mode) - before) / seconds;
+  return Moved{.bytes = MovedBytes(mode) - before, .seconds = seconds};
 }
 
-absl::StatusOr<double> LeasedRun::PlannedPass() {
+absl::StatusOr<Moved> LeasedRun::PlannedPass() {
   const std::uint64_t before = MovedBytes(AccessMode::kRead);
   const Clock::time_point start = Clock::now();
   SLUICE_RETURN_IF_ERROR(runtime_->BeginIteration("pass"));
@@ -105,7 +105,7 @@ absl::StatusOr<double> LeasedRun::PlannedPass() {
   }
   SLUICE_RETURN_IF_ERROR(runtime_->EndIteration());
   const double seconds = SecondsSince(start);
-  return static_cast<double>(MovedBytes(AccessMode::kRead) - before) / seconds;
+  return Moved{.bytes = MovedBytes(AccessMode::kRead) - before, .seconds = seconds};
 }
 
 absl::StatusOr<LeaseTime> LeasedRun::TimeLease(std::size_t tensor) {

@@ -17,6 +17,15 @@ struct LeaseTime {
   bool in_place = false;
 };
 
+/// Bytes of one direction over the link to the lowest tier, and the time of the pass that moved
+/// them.
+struct Moved {
+  std::uint64_t bytes = 0;
+  double seconds = 0;
+
+  double rate() const { return static_cast<double>(bytes) / seconds; }
+};
+
 /// A runtime whose tensors fit into dram, or into nvme, but not into hbm: leases in hbm move pages.
 /// Threads: one.
 class LeasedRun {
@@ -28,11 +37,10 @@ class LeasedRun {
                                                            std::uint64_t layer_bytes);
 
   /// Leases each tensor in hbm once, in order or by a seed, some tickets ahead. `mode` decides the
-  /// direction: kRead in, kOverwrite out, kReadWrite both. Returns bytes per second over the link
-  /// to the lowest tier, in that direction. Errors: those of tickets.
-  absl::StatusOr<double> Pass(AccessMode mode, bool in_order);
-  /// One pass of an iteration that the runtime plans from the second call on. Bytes per second.
-  absl::StatusOr<double> PlannedPass();
+  /// direction: kRead in, kOverwrite out, kReadWrite both. Errors: those of tickets.
+  absl::StatusOr<Moved> Pass(AccessMode mode, bool in_order);
+  /// One pass of an iteration that the runtime plans from the second call on, with reads.
+  absl::StatusOr<Moved> PlannedPass();
   /// Leases a tensor in hbm.
   absl::StatusOr<LeaseTime> TimeLease(std::size_t tensor);
 

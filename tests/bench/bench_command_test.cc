@@ -100,6 +100,9 @@ TEST(BenchCommandTest, LeasesOfTheEmulatedDeviceAreHeldToPlainCopies) {
                                       "out/2MiB/emulated",
                                       "both/2MiB/emulated",
                                       "weights/2MiB/emulated",
+                                      "in/beside-gemm/2MiB/emulated",
+                                      "out/beside-gemm/2MiB/emulated",
+                                      "both/beside-gemm/2MiB/emulated",
                                       "page-in/in-place/2MiB/emulated",
                                       "page-in/mapped-anew/2MiB/emulated"}));
 }

@@ -41,10 +41,11 @@ std::string DeviceHelpText() {
   return "Usage: sluice bench device [FLAG ...]\n\n"
          "Measures leases in hbm of tensors that are in dram: CASE/PAGE/DEVICE. The ceiling is\n"
          "plain copies of the same device and page size, in the same rounds. in, out and both are\n"
-         "rates of leases that read, overwrite, and read and write, in random order. weights is a\n"
-         "planned pass in order, layer by layer. page-in is the time of one lease of one page,\n"
-         "less that of a lease where nothing moves. With --dir the rates are those of nvme, and\n"
-         "the ceiling is a page store alone. Takes about 2 minutes.\n\n" +
+         "rates of leases that read, overwrite, and read and write, in random order. The device\n"
+         "computes during the copies of beside-gemm. weights is a planned pass in order, layer by\n"
+         "layer. page-in is the time of one lease of one page, less that of a lease where nothing\n"
+         "moves. With --dir the rates are those of nvme, and the ceiling is a page store alone.\n"
+         "Takes about 3 minutes.\n\n" +
          DescribeFlags(DeviceFlagSpecs());
 }
 
