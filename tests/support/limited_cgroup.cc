@@ -4,6 +4,7 @@
 
 #include <fstream>
 #include <optional>
+#include <sstream>
 #include <system_error>
 
 namespace sluice::testing {
@@ -39,6 +40,20 @@ LimitedCgroup::LimitedCgroup(std::uint64_t bytes) {
     file << bytes << std::endl;
     limited_ = file.good();
   }
+}
+
+std::string LimitedCgroup::Describe() const {
+  std::ostringstream text;
+  for (const char* name : {"memory.max_usage_in_bytes",
+                           "memory.failcnt",
+                           "memory.oom_control",
+                           "memory.peak",
+                           "memory.events",
+                           "memory.stat"}) {
+    std::ifstream file(path_ / name);
+    if (file) text << "\n" << name << ": " << file.rdbuf();
+  }
+  return text.str();
 }
 
 LimitedCgroup::~LimitedCgroup() {

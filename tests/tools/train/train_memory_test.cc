@@ -78,7 +78,7 @@ TEST(TrainMemoryTest, TheMainJobRunsWithinItsBudgetsAnd160MiB) {
                    "--set",
                    "tiers.nvme.directory=" + spill.path()},
                   {.cgroup_processes = cgroup.processes()});
-  ASSERT_EQ(command.Wait(), 0) << command.errors();
+  ASSERT_EQ(command.Wait(), 0) << command.errors() << cgroup.Describe();
   const auto json = nlohmann::json::parse(command.output());
   EXPECT_LE(json["peak_rss_bytes"], kLimit);
   EXPECT_GE(json["live_bytes"].get<double>(), 3.2 * 192 * kMiB);
@@ -133,7 +133,7 @@ TEST(SlowTrainMemoryTest, SmallBudgetsRunInASmallCgroup) {
     if (!cgroup.limited()) GTEST_SKIP() << kNoCgroup;
     Command command =
         StartTrain("configs/train-gpt-tiny.toml", cgroup, spill.path(), Budgets(kMiB, kMiB));
-    EXPECT_EQ(command.Wait(), 0) << limit << command.errors();
+    EXPECT_EQ(command.Wait(), 0) << limit << command.errors() << cgroup.Describe();
   }
 }
 
@@ -144,7 +144,7 @@ TEST(SlowTrainMemoryTest, AVerifiedRunFitsIntoTheSameCgroup) {
   std::vector<std::string> words = Budgets(kMiB, kMiB);
   words.push_back("--verify");
   Command command = StartTrain("configs/train-gpt-tiny.toml", cgroup, spill.path(), words);
-  EXPECT_EQ(command.Wait(), 0) << command.errors();
+  EXPECT_EQ(command.Wait(), 0) << command.errors() << cgroup.Describe();
 }
 
 TEST(SlowTrainMemoryTest, MeasuringTheLinksFitsIntoASmallCgroup) {
@@ -171,7 +171,7 @@ TEST(SlowTrainMemoryTest, WhatDoctorProposesTrainsAndMoreIsRefused) {
       SCOPED_TRACE(both);
       ASSERT_GT(both, kLimit * 4 / 5);
       Command fits = StartTrain(config, cgroup, spill.path(), Budgets(kHbm, both - kHbm));
-      EXPECT_EQ(fits.Wait(), 0) << fits.errors();
+      EXPECT_EQ(fits.Wait(), 0) << fits.errors() << cgroup.Describe();
     }
     Command beyond =
         StartTrain(config, cgroup, spill.path(), Budgets(kHbm, kLimit - 18 * kMiB - kHbm));
