@@ -2,9 +2,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 
 #include "absl/status/statusor.h"
+#include "bench/device/plain_cuda.h"
 #include "numa/arena.h"
 #include "runtime/device/copy_rates.h"
 #include "runtime/device/cuda/cuda_api.h"
@@ -13,8 +13,8 @@
 
 namespace sluice::bench {
 
-/// A device without a runtime, with some pages on each side. It measures the link with plain
-/// copies. Threads: one.
+/// Plain copies between some pages on each side of a device, without a runtime: the driver's calls
+/// on a GPU, the device's own copies where it is emulated. Threads: one.
 class PlainDevice {
  public:
   /// `options`: kind of the device, GPU and page_bytes. Errors: those of the device and of
@@ -27,10 +27,14 @@ class PlainDevice {
 
  private:
   PlainDevice() = default;
+  absl::Status PrepareCuda(const RuntimeOptions& options);
+  absl::Status PrepareEmulated(const RuntimeOptions& options);
 
-  std::shared_ptr<device::CudaApi> cuda_;
   std::unique_ptr<numa::Arena> host_;
-  std::unique_ptr<device::Device> device_;  ///< device that copies from `host_` until it goes
+  // One of the two copies from `host_` until it goes.
+  std::unique_ptr<device::CudaApi> driver_;
+  std::unique_ptr<PlainCuda> cuda_;
+  std::unique_ptr<device::Device> emulated_;
 };
 
 }  // namespace sluice::bench

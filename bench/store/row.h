@@ -39,9 +39,12 @@ struct Row {
   /// Whether the buffers of both sides lie on huge pages.
   bool huge_pages = false;
 
-  std::optional<double> ceiling;  ///< median, in `unit`
-  std::string ceiling_of;         ///< "fio", "plain-loop"
-  std::optional<double> ratio;    ///< median of value / ceiling, round by round
+  std::optional<double> ceiling;   ///< median, in `unit`
+  std::string ceiling_of;          ///< "fio", "plain-loop"
+  std::optional<double> ratio;     ///< median of value / ceiling, round by round
+  std::optional<double> over_max;  ///< most by which the value is to exceed the ceiling, in `unit`
+  /// Whether `bar` or `over_max` is reached, where the row says so itself.
+  std::optional<bool> reached;
   /// Control: the ceiling's second run over its first, as median and lower quartile.
   std::optional<double> control;
   std::optional<double> control_low;

@@ -22,6 +22,8 @@ TEST(RowOutputTest, AJudgedRowHasItsCeiling) {
                        .ceiling = 3.1,
                        .ceiling_of = "fio",
                        .ratio = 0.97,
+                       .over_max = 15,
+                       .reached = true,
                        .control_low = 0.95,
                        .depth = 32,
                        .cpu_ratio = 1.2};
@@ -36,6 +38,8 @@ TEST(RowOutputTest, AJudgedRowHasItsCeiling) {
   EXPECT_EQ(json["spread"], 0.1);
   EXPECT_EQ(json["ceiling"], 3.1);
   EXPECT_EQ(json["ratio"], 0.97);
+  EXPECT_EQ(json["over_max"], 15.0);
+  EXPECT_EQ(json["reached"], true);
   EXPECT_EQ(json["control_low"], 0.95);
   EXPECT_EQ(json["depth"], 32);
   EXPECT_EQ(json["cpu_ratio"], 1.2);

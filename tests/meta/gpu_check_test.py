@@ -12,7 +12,7 @@ CHECK = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "gpu_check.sh"
 
 FATAL = "Running main() from a file\nGpu/CudaFatalTruthTest.\n  First/0  # GetParam() = 1\n  Second/0\n"
 PASSED = "[  PASSED  ] 3 tests.\n"
-CASES = ["addresses", "truths", "contract", "engine", "rates", "weights", "fatal truth First/0",
+CASES = ["addresses", "truths", "contract", "engine", "rates", "page-in", "weights", "fatal truth First/0",
          "fatal truth Second/0"]
 
 
@@ -41,10 +41,10 @@ case "$*" in
 esac
 """)
 
-    def check(self, *words, seconds=0):
+    def check(self, *words, seconds=0, path="/usr/bin:/bin"):
         """The exit status, and the lines by case."""
         run = subprocess.run(["bash", self.root / "gpu_check.sh", *words, "out.jsonl"], cwd=self.root,
-                             env={"PATH": "/usr/bin:/bin", "SECONDS": str(seconds)}, capture_output=True,
+                             env={"PATH": path, "SECONDS": str(seconds)}, capture_output=True,
                              text=True)
         self.errors = run.stderr
         file = self.root / "out.jsonl"
@@ -55,7 +55,9 @@ esac
     def test_every_case_passes(self):
         status, lines = self.check()
         self.assertEqual((status, self.errors), (0, ""))
-        self.assertEqual([case for case in lines if case not in ("machine", "row")], CASES)
+        self.assertEqual([case for case in lines if case not in ("machine", "row", "nvme", "memcheck")], CASES)
+        self.assertEqual(lines["nvme"], {"case": "nvme", "left_out": "no --dir"})
+        self.assertEqual(lines["memcheck"]["left_out"], "no compute-sanitizer")
         for case in CASES:
             self.assertEqual(lines[case]["status"], 0)
         self.assertEqual(lines["contract"]["passed"], 3)
@@ -80,6 +82,18 @@ esac
         status, lines = self.check()
         self.assertEqual((status, lines["rates"]["status"], lines["weights"]["status"]), (1, 1, 1))
         self.assertIn("nothing to measure", (self.root / "out.jsonl.log").read_text())
+
+    def test_a_row_below_its_target_has_failed(self):
+        self.write("sluice", '#!/bin/sh\necho \'{"case":"row","ratio":0.5,"reached":false}\'\n')
+        status, lines = self.check()
+        self.assertEqual((status, lines["rates"]["status"]), (1, 1))
+        self.assertIn('"ratio":0.5', (self.root / "out.jsonl.log").read_text())
+
+    def test_memcheck_runs_where_there_is_one(self):
+        self.write("compute-sanitizer", f'#!/bin/sh\necho "$*" >>"{self.root}/calls"\nprintf "%s" "{PASSED}"\n')
+        status, lines = self.check(path=f"/usr/bin:/bin:{self.root}")
+        self.assertEqual((status, lines["memcheck"]["passed"]), (0, 3))
+        self.assertIn("--report-api-errors no --error-exitcode 9", (self.root / "calls").read_text())
 
     def test_nothing_begins_after_five_minutes(self):
         status, lines = self.check(seconds=300)

@@ -27,6 +27,8 @@ void AddJudgement(const bench::Row& row, Json& object) {
   AddIfAny("ceiling_of", row.ceiling_of, object);
   AddIfAny("ratio", row.ratio, object);
   AddIfAny("target", row.bar, object);
+  AddIfAny("over_max", row.over_max, object);
+  AddIfAny("reached", row.reached, object);
   AddIfAny("control", row.control, object);
   AddIfAny("control_low", row.control_low, object);
   AddIfAny("depth", row.depth, object);

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/device/copy_rates.h"
+#include "runtime/device/cuda/cuda_context.h"
+#include "runtime/device/cuda/cuda_health.h"
+
+namespace sluice::bench {
+
+/// Copies between host memory and a GPU by the driver's own calls, with nothing of the CUDA device
+/// in between: batches of pages on a stream per direction, three at a time. Threads: one.
+class PlainCuda {
+ public:
+  struct Options {
+    int ordinal = 0;
+    std::uint64_t page_bytes = 0;  ///< a multiple of the granularity of the GPU's memory
+    /// Pages that copies may overwrite, two or more. They are registered while the object lives.
+    std::span<std::byte> host;
+  };
+
+  /// Takes as much of the GPU's memory as `host` has. `api` outlives the object. Errors: those of
+  /// the driver.
+  static absl::StatusOr<std::unique_ptr<PlainCuda>> Create(device::CudaApi& api,
+                                                           const Options& options);
+  ~PlainCuda();
+  PlainCuda(const PlainCuda&) = delete;
+  PlainCuda& operator=(const PlainCuda&) = delete;
+
+  /// Bytes per second of each direction alone, and of both at once, measured for `milliseconds`
+  /// each. Errors: those of the driver.
+  absl::StatusOr<device::CopyRates> Rates(std::uint32_t milliseconds);
+  /// Seconds from the call of one copy in to its end. Errors: those of the driver.
+  absl::StatusOr<double> SecondsOfOneCopyIn();
+
+ private:
+  class Flow;
+
+  PlainCuda(device::CudaApi& api, const Options& options);
+  absl::Status Prepare();
+  absl::StatusOr<double> Run(std::span<Flow* const> flows, std::uint32_t milliseconds);
+
+  device::CudaApi& api_;
+  device::CudaHealth health_;
+  const Options options_;
+  std::unique_ptr<device::CudaContextShare> share_;
+  bool registered_ = false;
+  device::CudaMemory memory_ = 0;
+  std::byte* address_ = nullptr;
+  bool mapped_ = false;
+  std::unique_ptr<Flow> in_;
+  std::unique_ptr<Flow> out_;
+};
+
+}  // namespace sluice::bench
