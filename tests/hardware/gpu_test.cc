@@ -1,3 +1,6 @@
+#include <cudaTypedefs.h>
+#include <cuda_runtime_api.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -50,6 +53,21 @@ device::CudaCode CopyOnce(CudaLab& lab, bool in, const device::CudaCopy& copy) {
   return code;
 }
 
+/// Whether the GPU may use the address. A copy there would end the context if it may not.
+bool MayReadAndWrite(const std::byte* address) {
+  PFN_cuMemGetAccess_v10020 get_access = nullptr;
+  EXPECT_EQ(cudaGetDriverEntryPointByVersion("cuMemGetAccess",
+                                             reinterpret_cast<void**>(&get_access),
+                                             10020,
+                                             cudaEnableDefault,
+                                             nullptr),
+            cudaSuccess);
+  const CUmemLocation gpu{.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0};
+  unsigned long long flags = 0;  // NOLINT(google-runtime-int): the driver's type
+  const CUresult result = get_access(&flags, &gpu, reinterpret_cast<CUdeviceptr>(address));
+  return result == CUDA_SUCCESS && flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+}
+
 std::vector<device::DeviceFactory> Devices() {
   if (!testing::MakeGpuLab().ok()) return {};
   std::shared_ptr<CudaLab> lab = *testing::MakeGpuLab();
@@ -60,12 +78,7 @@ std::vector<device::DeviceFactory> Devices() {
            [lab](std::uint32_t frames) {
              return device::MakeCudaDevice(lab->api(), {.page_bytes = kGpuPage, .frames = frames});
            },
-       .accessible =
-           [lab](const std::byte* address) {
-             std::byte byte{};
-             return CopyOnce(*lab, false, {.to = &byte, .from = address, .bytes = 1}) ==
-                    device::kCudaSuccess;
-           },
+       .accessible = [](const std::byte* address) { return MayReadAndWrite(address); },
        .read =
            [lab](const std::byte* from, std::span<std::byte> host) {
              EXPECT_EQ(
