@@ -312,6 +312,24 @@ def test_few_stashes_are_ahead_of_use_or_kept_after_it(make_runtime, monkeypatch
     del loss
 
 
+def test_what_cannot_come_ahead_comes_when_it_is_used(small, offload, monkeypatch):
+    x, start = leaf(256, 1024), pager_of(offload)._start
+
+    def start_urgent(stash, urgent):
+        if not urgent:
+            raise RuntimeError("no memory for a copy ahead")
+        return start(stash, urgent)
+
+    monkeypatch.setattr(pager_of(offload), "_start", start_urgent)
+    with offload:
+        loss = chain(x)
+    loss.backward()
+    assert torch.equal(x.grad, gradient_of(chain, x))
+    assert offload.stats()["ahead"] == 0 and offload.stats()["fetched"] > 0
+    del loss
+    assert nothing_left(small)
+
+
 def test_full_tiers_leave_tensors_in_memory_and_say_so_once(make_runtime, caplog):
     runtime = make_runtime(dram="1MiB", nvme_bytes="4MiB", page_bytes="64KiB")
     offload, x = offload_activations(runtime), leaf(256, 1024)

@@ -208,7 +208,11 @@ class Pager:
             ahead += stash.size
             room -= 1
             self._coming_up[id(stash)] = stash.size
-            self._start(stash, urgent=False)
+            try:
+                self._start(stash, urgent=False)
+            except (errors.Error, RuntimeError):  # closed, or no memory: its use says it
+                self._coming_up.pop(id(stash), None)
+                return
 
     def _keep_back(self, stash: Stash, base: torch.Tensor) -> None:
         """Keeps the bytes for the next tensors on them, as far as the window goes."""
