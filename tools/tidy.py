@@ -99,10 +99,11 @@ class Finding:
 
 
 class Tree:
-    """The files that belong to the project: path -> text."""
+    """The files that belong to the project (path -> text), and its last commits."""
 
-    def __init__(self, files):
+    def __init__(self, files, commits=()):
         self.files = dict(files)
+        self.commits = commits
         self.folders = {str(parent) for path in self.files
                         for parent in pathlib.PurePosixPath(path).parents}
 
@@ -115,7 +116,7 @@ class Tree:
             path = root / name
             if path.suffix in TEXT_SUFFIXES and path.is_file() and path.name != "LICENSE":
                 files[name] = path.read_text(encoding="utf-8", errors="replace")
-        return Tree(files)
+        return Tree(files, tidy_text.commits_of(root))
 
     def sources(self):
         return ((path, text) for path, text in sorted(self.files.items())
@@ -394,6 +395,11 @@ def check_rows(tree):
         yield Finding(path, 1, "folder-row", message)
 
 
+def check_commits(tree):
+    for name, message in tidy_text.commit_subjects(tree.commits):
+        yield Finding(name, 1, "commit-subject", message)
+
+
 def _ratchet(tree):
     """Lines of "path [rule] count" or "path:name [rule] count"; # begins a comment."""
     allowed = {}
@@ -456,7 +462,7 @@ def check_pragma_once(tree):
 
 
 CHECKS = [check_includes, check_terms, check_core_words, check_links, check_orphans, check_limits, check_rows,
-          check_file_length, check_lines, check_pragma_once, check_content]
+          check_file_length, check_lines, check_pragma_once, check_content, check_commits]
 
 
 def run(tree):

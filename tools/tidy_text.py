@@ -1,8 +1,9 @@
-"""Rules of tools/tidy.py about folders, classes, documents and comments: most are limits on counts."""
+"""Rules of tools/tidy.py about folders, classes, documents, comments and commits: most are limits on counts."""
 
 import collections
 import pathlib
 import re
+import subprocess
 
 # A count of something in a file (or folder, or named part of a file) and its limit.
 Count = collections.namedtuple("Count", "path name line rule count limit message")
@@ -11,6 +12,13 @@ FOLDER_FILES_MAX = 25
 CLASS_METHODS_MAX = 40
 DOCUMENT_COLUMNS_MAX = 120
 ARCHITECTURE = "ARCHITECTURE.md"
+
+# A commit: abbreviated hash, author date in seconds, hashes of its parents, first line of its message.
+Commit = collections.namedtuple("Commit", "name seconds parents subject")
+COMMITS_CHECKED = 20
+SUBJECT_COLUMNS_MAX = 72
+# Author date from which subjects are checked: 2026-11-29 12:30 UTC. Older ones stay as they are.
+SUBJECTS_SINCE = 1795955400
 
 SOURCES = {".cc", ".h", ".cu", ".cuh"}
 # A comment behind code begins with the noun that it describes.
@@ -102,3 +110,23 @@ def _mirrors(folder, rows):
     if folder.startswith("examples/"):
         return "examples" in rows
     return folder.startswith("tests/") and folder.removeprefix("tests/") in rows
+
+
+def commits_of(root):
+    """The last commits of the repository; none without git."""
+    git = subprocess.run(["git", "-C", str(root), "log", f"-{COMMITS_CHECKED}", "--format=%h%x09%at%x09%P%x09%s"],
+                         capture_output=True, check=False)
+    lines = git.stdout.decode(errors="replace").splitlines() if git.returncode == 0 else []
+    fields = [line.split("\t", 3) for line in lines]
+    return [Commit(name, int(seconds), parents.split(), subject) for name, seconds, parents, subject in fields]
+
+
+def commit_subjects(commits):
+    """A commit does one thing, and its subject says which in a line. A merge may name several."""
+    for commit in commits:
+        if commit.seconds < SUBJECTS_SINCE:
+            continue
+        if len(commit.subject) > SUBJECT_COLUMNS_MAX:
+            yield commit.name, f"{len(commit.subject)} characters, limit {SUBJECT_COLUMNS_MAX}: {commit.subject}"
+        if ";" in commit.subject and len(commit.parents) < 2:
+            yield commit.name, f"names two things, make two commits: {commit.subject}"

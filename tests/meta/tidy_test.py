@@ -10,6 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
 import tidy  # noqa: E402  (the path above comes first)
+import tidy_text  # noqa: E402
 
 BASE = {
     "include/sluice/units.h": "#pragma once\n#include <cstdint>\n",
@@ -288,6 +289,33 @@ class LinesTest(TidyTestCase):
         self.expect_clean({"io/a-inl.h": guard})
         self.expect("pragma-once", {"io/a.h": guard})
         self.expect("pragma-once", {"io/a-inl.h": "int x;\n"})
+
+
+class CommitsTest(unittest.TestCase):
+
+    @staticmethod
+    def rules_of(subject, parents=("a",), seconds=tidy_text.SUBJECTS_SINCE):
+        commit = tidy_text.Commit("0123abc", seconds, parents, subject)
+        return [finding.rule for finding in tidy.run(tidy.Tree(BASE, [commit]))]
+
+    def test_a_subject_has_72_characters(self):
+        self.assertEqual(self.rules_of("x" * 72), [])
+        self.assertEqual(self.rules_of("x" * 73), ["commit-subject"])
+
+    def test_a_subject_names_one_thing(self):
+        self.assertEqual(self.rules_of("Write a; read b"), ["commit-subject"])
+        self.assertEqual(self.rules_of("Join a; b", parents=("a", "b")), [])
+
+    def test_old_commits_stay(self):
+        self.assertEqual(self.rules_of("x" * 73, seconds=tidy_text.SUBJECTS_SINCE - 1), [])
+
+    def test_commits_are_those_of_git(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(tidy_text.commits_of(folder), [])
+            author = ["-c", "user.name=a", "-c", "user.email=a@b"]
+            for command in (["init", "-q"], [*author, "commit", "-q", "--allow-empty", "-m", "Say\ta"]):
+                subprocess.run(["git", "-C", folder, *command], check=True)
+            self.assertEqual([(c.parents, c.subject) for c in tidy_text.commits_of(folder)], [([], "Say\ta")])
 
 
 class CommandTest(unittest.TestCase):
