@@ -393,6 +393,8 @@ def _counts(tree):
 def check_rows(tree):
     for path, message in tidy_text.folder_rows(tree):
         yield Finding(path, 1, "folder-row", message)
+    for message in tidy_text.layer_rows(tree, LAYERS):
+        yield Finding(tidy_text.ARCHITECTURE, 1, "layer-row", message)
 
 
 def check_commits(tree):

@@ -24,6 +24,8 @@ SOURCES = {".cc", ".h", ".cu", ".cuh"}
 # A comment behind code begins with the noun that it describes.
 TRAILING = re.compile(r"^\s*[^/\s].*?//[/!<]*\s*(of|for|to|in|by|as|that|which|whose|what|those)\b")
 ROW = re.compile(r"^\|\s*`([\w./-]+)/`\s*\|", re.M)
+# A row of the table of layers: folder, what it is, what it sees.
+LAYER_ROW = re.compile(r"^\|\s*`([\w./-]+)/`\s*\|[^|\n]*\|([^|\n]*)\|$", re.M)
 
 
 def folder_files(tree):
@@ -92,12 +94,13 @@ def _methods(body):
 
 
 def folder_rows(tree):
-    """Each folder with sources has a row in ARCHITECTURE.md, and each row has a folder."""
+    """Each folder with sources, of Python too, has a row in ARCHITECTURE.md, and each row has a folder."""
     text = tree.files.get(ARCHITECTURE)
     if text is None:
         return
     rows = set(ROW.findall(text))
-    folders = {str(pathlib.PurePosixPath(path).parent) for path, _ in tree.sources()}
+    folders = {str(pathlib.PurePosixPath(path).parent) for path in tree.files
+               if pathlib.PurePosixPath(path).suffix in SOURCES | {".py"}}
     for folder in sorted(folders):
         if folder not in rows and not _mirrors(folder, rows):
             yield folder, f"{folder}/ has no row in the table of {ARCHITECTURE}"
@@ -110,6 +113,28 @@ def _mirrors(folder, rows):
     if folder.startswith("examples/"):
         return "examples" in rows
     return folder.startswith("tests/") and folder.removeprefix("tests/") in rows
+
+
+def layer_rows(tree, layers):
+    """The column "sees" of ARCHITECTURE.md says for each layer what it may include."""
+    rows = LAYER_ROW.findall(tree.files.get(ARCHITECTURE, ""))
+    told = {folder if folder in layers else folder.split("/")[0]: cell.strip() for folder, cell in rows}
+    for layer, cell in told.items():
+        differs = sorted(_seen(cell, layer, layers) ^ layers.get(layer, set()))
+        if differs:
+            yield f"{layer}/ sees {cell}: tools/tidy.py says otherwise of {', '.join(differs)}"
+    for layer in sorted(set(layers) - set(told)) if told else []:
+        if layer.split("/")[0] not in told:
+            yield f"{layer}/ has no row that says what it sees"
+
+
+def _seen(cell, layer, layers):
+    """The layers that a cell names: "nothing", "a, b" or "everything but a, b and c"."""
+    listed = cell.removeprefix("everything but ")
+    names = set(re.split(r", | and ", listed)) - {"nothing"}
+    named = {each for each in layers if {each, each.removeprefix("runtime/"), each.split("/")[0]} & names}
+    named |= {name for name in names if not {name, f"runtime/{name}"} & set(layers)}
+    return named if listed == cell else set(layers) - named - {layer}
 
 
 def commits_of(root):

@@ -237,6 +237,20 @@ class CountsTest(TidyTestCase):
         self.expect_clean({"ARCHITECTURE.md": rows, "tests/io/a.h": "#pragma once\n"})
         self.expect("folder-row", {"ARCHITECTURE.md": rows, "io/ring/a.h": "#pragma once\n"}, "io/ring")
         self.expect("folder-row", {"ARCHITECTURE.md": rows + "| `gone/` | what |\n"}, "ARCHITECTURE.md")
+        self.expect("folder-row", {"ARCHITECTURE.md": rows, "python/src/a.py": "a = 1\n"}, "python/src")
+        self.expect_clean({"ARCHITECTURE.md": rows + "| `python/src/` | what |\n", "python/src/a.py": "a = 1\n"})
+
+    def test_the_column_of_layers_is_that_of_the_check(self):
+        text = (ROOT / "ARCHITECTURE.md").read_text()
+        self.assertEqual(list(tidy_text.layer_rows(tidy.Tree({"ARCHITECTURE.md": text}), tidy.LAYERS)), [])
+        for cell, other in [("| include, base, numa |", "| include, base |"),
+                            ("| everything but tests, examples and python |", "| everything but tests and python |"),
+                            ("| include, runtime/optim |", "| include, runtime/optim, gone |"),
+                            ("| `workloads/` |", "| workloads |")]:
+            with self.subTest(other=other):
+                changed = tidy.Tree({"ARCHITECTURE.md": text.replace(cell, other)})
+                found = list(tidy_text.layer_rows(changed, tidy.LAYERS))
+                self.assertEqual(len(found), 1, found)
 
 
 class LinesTest(TidyTestCase):
