@@ -58,7 +58,7 @@ bool Core::Impl::NeededByHead(TierIndex tier, const Claim& claim) const {
       needs.begin(), needs.end(), [&](const Need& need) { return passes(need) && --spare == 0; });
 }
 
-bool Core::Impl::TransitFree(TierIndex tier, Direction direction) const {
+bool Core::Impl::TransitFree(TierIndex tier, LinkDirection direction) const {
   const TierState& state = tiers_[tier];
   const bool middle = tier > 0 && tier < last_tier();
   return middle && state.pool.free_count() > 0 &&
@@ -66,7 +66,7 @@ bool Core::Impl::TransitFree(TierIndex tier, Direction direction) const {
 }
 
 std::optional<FrameIndex> Core::Impl::TakeTransit(TierIndex tier,
-                                                  Direction direction,
+                                                  LinkDirection direction,
                                                   PageIndex index) {
   TierState& state = tiers_[tier];
   if (!TransitFree(tier, direction)) return std::nullopt;

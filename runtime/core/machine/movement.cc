@@ -127,7 +127,7 @@ Core::Impl::Progress Core::Impl::StartHop(PageIndex index,
     Recheck(index);
   }
   if (LinkFull(source, hop, claim.purpose)) return Progress::kBlocked;
-  const Direction direction = in ? Direction::kIn : Direction::kOut;
+  const LinkDirection direction = in ? LinkDirection::kIn : LinkDirection::kOut;
   Claim moving = claim;
   moving.mover = index;
   moving.arrives = hop == want.tier;
@@ -146,7 +146,7 @@ Core::Impl::Progress Core::Impl::StartHop(PageIndex index,
 /// frame. It does so only with its final frame in hand, so that transit frames never wait for
 /// residency (I9).
 std::optional<FrameIndex> Core::Impl::TakeHopFrame(
-    PageIndex index, TierIndex hop, Direction direction, const Goal& want, const Claim& claim) {
+    PageIndex index, TierIndex hop, LinkDirection direction, const Goal& want, const Claim& claim) {
   Page& p = page(index);
   if (p.held_tier == hop) {
     p.held_tier = kNoTier;
@@ -187,7 +187,8 @@ Core::Impl::Progress Core::Impl::StartFillAt(
   Claim moving = claim;
   moving.mover = index;
   moving.arrives = tier == want.tier;
-  const std::optional<FrameIndex> frame = TakeHopFrame(index, tier, Direction::kIn, want, moving);
+  const std::optional<FrameIndex> frame =
+      TakeHopFrame(index, tier, LinkDirection::kIn, want, moving);
   if (!frame.has_value()) return Progress::kBlocked;
   Task task{.kind = TaskKind::kFill, .page = index, .target = tier, .target_frame = *frame};
   task.fill = kind;

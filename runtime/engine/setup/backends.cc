@@ -118,7 +118,7 @@ absl::Status Backends::MakeCudaDevice(const RuntimeOptions& options, core::Frame
 }
 
 absl::Status Backends::MakeEmulatedDevice(const RuntimeOptions& options, core::FrameIndex frames) {
-  device::EmulatedDeviceOptions emulated;
+  device::EmulatedHbmOptions emulated;
   emulated.page_bytes = options.page_bytes.count();
   emulated.frames = frames;
   emulated.rates = {options.emulated.in_bytes_per_second,

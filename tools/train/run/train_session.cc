@@ -45,7 +45,7 @@ bool AllFinite(std::span<const std::byte> bytes) {
 absl::StatusOr<std::unique_ptr<TrainSession>> TrainSession::Create(const TrainFlags& flags,
                                                                    const gpt::Dataset& data,
                                                                    Console& console,
-                                                                   RunState state,
+                                                                   RunSaves state,
                                                                    SessionHooks hooks) {
   std::unique_ptr<TrainSession> session(
       new TrainSession(flags, std::move(state), console, std::move(hooks)));

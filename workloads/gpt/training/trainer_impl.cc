@@ -41,7 +41,7 @@ double StallSecondsOf(const Memory& memory, const Updater& updater) {
   return memory.stall_seconds() + updater.stall_seconds();
 }
 
-double NormOf(const StepState& state) {
+double NormOf(const StepResults& state) {
   double sum = 0;
   for (const double squares : state.gradient_squares) sum += squares;
   return std::sqrt(sum);

@@ -49,7 +49,7 @@ std::string Requests(const PagedOp& op) {
 /// Pages, then the ops that touch it, then "p" and "f" when it persists and has a home in a file.
 std::vector<std::string> Runs(const PageLayout& layout) {
   std::vector<std::string> runs;
-  for (const PageRun& run : layout.runs) {
+  for (const LayoutRun& run : layout.runs) {
     runs.push_back(std::to_string(run.first_page) + '+' + std::to_string(run.pages) + " ops " +
                    std::to_string(run.ops) + (run.persistent ? " p" : "") +
                    (run.file_home ? " f" : ""));
