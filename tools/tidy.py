@@ -75,7 +75,8 @@ TERM = re.compile(
 SHARED_TERMS = {"Ticket": {"include/sluice/op.h", "runtime/core/machine/page.h"}}
 
 SOURCE_SUFFIXES = {".cc", ".h", ".cu", ".cuh"}
-TEXT_SUFFIXES = SOURCE_SUFFIXES | {".py", ".sh", ".md", ".toml", ".txt", ".cmake", ".json", ".patch", ""}
+TEXT_SUFFIXES = SOURCE_SUFFIXES | {
+    ".py", ".sh", ".md", ".toml", ".txt", ".cmake", ".json", ".jsonl", ".patch", ""}
 LENGTH_SUFFIXES = SOURCE_SUFFIXES | {".py", ".sh"}
 
 # Spelled in pieces so that this file does not find itself.
@@ -202,7 +203,7 @@ def check_terms(tree):
     """A term names one type: two that a reader has to tell apart have two names."""
     homes = {}
     for path, text in tree.sources():
-        if layer_of(path) not in RUNTIME | {"bench", "tools"}:
+        if layer_of(path) not in RUNTIME | {"bench", "tools", "python"}:
             continue
         for number, line in enumerate(strip_code(text).splitlines(), 1):
             match = TERM.match(line)

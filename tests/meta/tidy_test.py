@@ -287,6 +287,9 @@ class LinesTest(TidyTestCase):
         for kind in ["class Page {", "  struct Page final : A {", "using Page = int;", "enum class Page : int {"]:
             with self.subTest(kind=kind):
                 self.expect("two-types", {"io/a.h": "#pragma once\n" + kind + "\n", "runtime/core/page.h": page})
+        for folder in ["bench", "tools", "python/binding"]:
+            with self.subTest(folder=folder):
+                self.expect("two-types", {f"{folder}/a.h": page, "runtime/core/page.h": page})
         self.expect_clean({"io/a.h": "#pragma once\nclass Page;\n", "runtime/core/page.h": page})
         ticket = "#pragma once\nclass Ticket {\n"
         both = {"include/sluice/op.h": ticket, "runtime/core/machine/page.h": ticket}
