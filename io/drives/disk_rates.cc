@@ -61,7 +61,7 @@ class NoiseMemory {
   explicit NoiseMemory(std::size_t bytes) : mapped_bytes_(bytes) {
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
     mapping_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
-    // A wish: without huge pages the rates are lower, and true for such memory.
+    // Huge pages are optional: without them the rates are lower, and true for small pages.
     if (mapping_ != MAP_FAILED) madvise(mapping_, bytes, MADV_HUGEPAGE);
   }
 

@@ -156,7 +156,7 @@ def test_a_candidate_may_be_given_as_tensors():
 def test_what_is_no_policy_is_refused(folder):
     class Half:
         def touch(self, layer, expert):
-            """Nothing."""
+            """Notes nothing."""
 
     for experts, message in [
             (Own, r"is the class Own, and an object decides: Own\(\)"),

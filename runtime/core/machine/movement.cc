@@ -211,7 +211,7 @@ TaskNumber Core::Impl::AddTask(const Task& task) {
   return next_task_++;
 }
 
-/// One that has ended.
+/// Takes a task that has ended off the list.
 Task Core::Impl::TakeTask(TaskNumber number) {
   const auto found = tasks_.find(number);
   SLUICE_CHECK(found != tasks_.end(), "a task is reported once");
@@ -370,8 +370,8 @@ void Core::Impl::On(const TaskFailed& event) {
   ReleaseLate(task.page);
 }
 
-/// Whether a page whose copy in the last tier cannot be read is to be refilled: the copy stays, as
-/// the refill may fail, too.
+/// Whether a page whose copy in the last tier cannot be read is to be refilled. The copy stays
+/// valid meanwhile, because the refill may fail too.
 bool Core::Impl::MakesAgain(const Task& task, FailureKind kind) {
   const Page& p = page(task.page);
   const bool valid = task.kind == TaskKind::kCopy && task.source == last_tier() &&
@@ -379,8 +379,8 @@ bool Core::Impl::MakesAgain(const Task& task, FailureKind kind) {
   return valid && kind == FailureKind::kSourceRefused && (p.file_home || p.reproducible);
 }
 
-/// Whether what could not be refilled is still where it could not be read before: it is asked for
-/// there again.
+/// Ends the refill of a page whose copy in the last tier could not be read. Returns whether that
+/// copy is still there: it is read again then.
 bool Core::Impl::KeepsRefused(Page& p) {
   p.refused = false;
   return p.copies[last_tier()].state == CopyState::kValid;
