@@ -75,7 +75,7 @@ TEST_F(TrainResumeTest, AnotherTextBatchAndMicroBatchesGoOn) {
                     HasSubstr("goes on with micro-batch 7 of its own order, and is not bit-")));
 }
 
-TEST_F(TrainResumeTest, WhatTheMessageNamesGoesOn) {
+TEST_F(TrainResumeTest, AssignmentsThatTheMessageNamesGoOn) {
   Command command(Resumed({"train.states=fp32",
                            "train.seed=1",
                            "train.learning_rate=0.001",

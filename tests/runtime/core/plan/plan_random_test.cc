@@ -214,7 +214,7 @@ std::vector<std::uint32_t> ThereIn(const PlanInput& input, const Plan& plan) {
   return there;
 }
 
-TEST(PlanRandomTest, WithAFreeLinkNoMoreIsThereThanFits) {
+TEST(PlanRandomTest, NoMorePagesAreThereThanFitWithAFreeLink) {
   for (std::uint32_t seed = 1; seed <= 1000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const PlanInput input = RandomInputs(seed).DrawFreeLink();

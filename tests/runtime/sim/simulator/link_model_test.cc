@@ -107,7 +107,7 @@ TEST(LinkModelTest, OnePathIsThatPathToTheLastDigit) {
   }
 }
 
-TEST(LinkModelTest, OfPathsThatAreEquallySoonTheFirst) {
+TEST(LinkModelTest, TheFirstOfEquallySoonPathsIsTaken) {
   LinkModel link({{kSlow, kSlow, kSlow}}, false);
   for (std::uint32_t i = 0; i < 5; ++i) link.Start(Order(LinkDirection::kIn, i), 0);
   EXPECT_THAT(PathsTaken(&link, 5), ElementsAre(0, 1, 2, 0, 1));
@@ -128,7 +128,7 @@ TEST(LinkModelTest, LatencyAndWhatGoesTheOtherWayCount) {
   EXPECT_THAT(PathsTaken(&link, 2), ElementsAre(0, 1));
 }
 
-TEST(LinkModelTest, WhatDrivesHoldComesBackAsItWent) {
+TEST(LinkModelTest, PagesOnDrivesComeBackAsTheyWent) {
   LinkModel link({{kSlow, kSlow}}, true);
   for (std::uint32_t i = 0; i < 4; ++i) link.Start(Order(LinkDirection::kOut, i), 0);
   EXPECT_THAT(PathsTaken(&link, 4), ElementsAre(0, 1, 0, 1));

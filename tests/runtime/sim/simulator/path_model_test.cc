@@ -18,7 +18,7 @@ std::vector<PathModel::Finished> Drain(PathModel* link) {
   return finished;
 }
 
-TEST(PathModelTest, OneAfterTheOtherInEachDirection) {
+TEST(PathModelTest, CopiesFollowEachOtherInEachDirection) {
   PathModel link(kPlain);
   EXPECT_EQ(link.next(), PathModel::kNever);
   link.Start(LinkDirection::kIn, 1, 100, 0);
