@@ -57,7 +57,7 @@ std::unique_ptr<LentMemory> HeldLease::Lend() const {
 }
 
 nanobind::capsule HeldLease::LendTensor(const std::vector<std::int64_t>& shape,
-                                        ElementType type) const {
+                                        DlpackType type) const {
   Check();
   return MakeCapsule(tensor_, tensor_bytes(), shape, type);
 }

@@ -37,7 +37,7 @@ class LentMemory {
 };
 
 /// Type of an element in DLPack.
-struct ElementType {
+struct DlpackType {
   std::uint8_t code = 0;
   std::uint8_t bits = 0;
 };
@@ -66,7 +66,7 @@ class HeldLease {
   std::unique_ptr<LentMemory> Lend() const;
   /// A DLPack capsule of the whole tensor. Its storage counts for the tensor, and keeps it and its
   /// session, until the deleter runs. Raises as Check. REQUIRES: the GIL.
-  nanobind::capsule LendTensor(const std::vector<std::int64_t>& shape, ElementType type) const;
+  nanobind::capsule LendTensor(const std::vector<std::int64_t>& shape, DlpackType type) const;
 
  private:
   const std::shared_ptr<TensorState> tensor_;
