@@ -156,7 +156,8 @@ void DataMover::MapMeanwhile(const CopyJob& job) {
   });
 }
 
-/// Both are over. A page that did not arrive leaves its mapping, as one does that is evicted.
+/// Reports a copy whose transfer and mapping have both ended. A page that did not arrive gives up
+/// its mapping, as an evicted page does.
 void DataMover::FinishLanding(const CopyJob& job) {
   const Landing& landing = *job.landing;
   const core::TaskNumber task = job.order.task;

@@ -51,7 +51,7 @@ absl::Status Simulation::RunIteration() {
   return HandleAll();
 }
 
-/// All that follows at this moment, then what happens next.
+/// Handles all that is due at this moment, then moves on to the next event.
 absl::Status Simulation::GoOn() {
   SLUICE_RETURN_IF_ERROR(HandleAll());
   if (ops_to_end_ == 0) return absl::OkStatus();

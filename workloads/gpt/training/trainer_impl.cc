@@ -261,7 +261,7 @@ absl::StatusOr<StepResult> Trainer::Impl::Step(UpdateTime update) {
   if (saves_ != nullptr && !std::isfinite(loss)) saves_->GiveUp(step_);
   const double rate = LearningRateOf(train_, step_);
   const double norm = NormOf(state_);
-  // All gradients are there: from here on the step can be made whole, whatever fails.
+  // All gradients are complete. From here on the step can be made whole, whatever fails.
   ++step_;
   if (update != UpdateTime::kNever) updater_->Add({++updates_, rate, norm});
   GPT_RETURN_IF_ERROR(Note(updater_->FinishBegun()));
