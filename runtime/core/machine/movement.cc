@@ -187,8 +187,7 @@ Core::Impl::Progress Core::Impl::StartFillAt(
   Claim moving = claim;
   moving.mover = index;
   moving.arrives = tier == want.tier;
-  const std::optional<FrameIndex> frame =
-      TakeHopFrame(index, tier, LinkDirection::kIn, want, moving);
+  const auto frame = TakeHopFrame(index, tier, LinkDirection::kIn, want, moving);
   if (!frame.has_value()) return Progress::kBlocked;
   Task task{.kind = TaskKind::kFill, .page = index, .target = tier, .target_frame = *frame};
   task.fill = kind;
