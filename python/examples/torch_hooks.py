@@ -22,8 +22,8 @@ def main(folder: str, text: str, dram: str) -> None:
     with sluice.torch.WeightsMap(folder, dram=dram, names=TIED) as weights, torch.no_grad():
         attach_align_device_hook(model, execution_device=torch.device("cpu"), offload=True, weights_map=weights)
         token = int(model(**tokenizer(text, return_tensors="pt")).logits[0, -1].argmax())
-        dropped = weights.stats()["evictions"]["dropped_clean"]
-    print(f"next: {tokenizer.decode([token])}; {dropped} pages of {len(weights)} weights made room for others")
+        used = weights.stats()["tiers"]["dram"]["used_bytes"]
+    print(f"next: {tokenizer.decode([token])}; {len(weights)} weights used {used >> 20} MiB of dram")
 
 
 if __name__ == "__main__":
