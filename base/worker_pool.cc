@@ -29,7 +29,7 @@ void SetUpThread(const std::string& name, const std::vector<int>& cpus, ThreadPr
     for (int cpu : cpus) CPU_SET(static_cast<std::size_t>(cpu), &set);
     pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
   }
-  // Last: a thread that has its name is where it belongs.
+  // The name is set after the processors: whoever sees the name finds the thread on its processors.
   pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
 }
 

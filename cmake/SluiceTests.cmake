@@ -78,10 +78,15 @@ function(_sluice_test_runs run binary filter labels shards timeout)
   endforeach()
 endfunction()
 
-# sluice_test_library(NAME SOURCES a.cc ... LINKS targets...): what several test binaries share.
+# sluice_test_library(NAME [OBJECT] SOURCES a.cc ... LINKS targets...): what several test binaries share.
+# OBJECT is for sources with tests: a binary takes of a static library only what it calls.
 function(sluice_test_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
-  add_library(${name} STATIC ${ARG_SOURCES})
+  cmake_parse_arguments(ARG "OBJECT" "" "SOURCES;LINKS" ${ARGN})
+  set(kind STATIC)
+  if(ARG_OBJECT)
+    set(kind OBJECT)
+  endif()
+  add_library(${name} ${kind} ${ARG_SOURCES})
   _sluice_test_target(${name} "${SLUICE_TEST_OPTIMISATION}")
   target_link_libraries(${name} PUBLIC ${ARG_LINKS})
   if(NOT name STREQUAL "sluice_test_support")

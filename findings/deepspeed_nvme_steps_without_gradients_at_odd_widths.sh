@@ -3,12 +3,13 @@
 # bytes that are no gradients, without a word.
 #
 # A good guess is that offload_optimizer "nvme" gives what "cpu" gives, only slower, as both run the same Adam on the
-# same numbers. Backward writes gradients to files, and the step reads them. aio_handle does not look at the result of
-# a request: a size that is no multiple of 512 bytes counts as done and moves nothing. A gradient gets such a size where
-# the elements before it in its sub-group are no multiple of 128, as after a weight of 1000 x 1000 and its bias. The
-# buffer keeps what was in it, and Adam makes steps of full size from that.
-# Two layers of width 1000, one step: half of the second weight is wrong, the other tensors are right. Nothing is
-# logged. Widths that are multiples of 1024, which benchmarks use, do not show it.
+# same numbers. Backward writes gradients to files, and the step reads them. aio_handle does not look at the result of a
+# request: a size that is no multiple of 512 bytes counts as done and moves nothing.
+#
+# A gradient gets such a size where the elements before it in its sub-group are no multiple of 128, as after a weight of
+# 1000 x 1000 and its bias. The buffer keeps what was in it, and Adam makes steps of full size from that. Two layers of
+# width 1000, one step: half of the second weight is wrong, the other tensors are right. Nothing is logged. Widths that
+# are multiples of 1024, which benchmarks use, do not show it.
 #
 # Seen, wrong elements of the second weight: cpu 1000: 0; nvme 1024: 0; nvme 1000: 501333 of 1000000.
 # The script fails when nvme at width 1000 has less than a tenth wrong, or one of the others has any.

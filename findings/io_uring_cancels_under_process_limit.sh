@@ -5,9 +5,11 @@
 # A good guess is that the limit shows when the ring is set up, or as EAGAIN of a request, which is repeated. But
 # io_uring_setup succeeds, and so do all requests that the kernel can finish inline, such as reads of cached pages
 # and direct I/O on most file systems. A request that needs a worker (fsync, a buffered write on ext4) is completed
-# with -ECANCELED, and the next attempt is, too. A program that takes ECANCELED for the answer to its own
-# cancellation drops the request: an fsync that never ran counts as done. Workers are threads of the process for
-# RLIMIT_NPROC, so a service that raises its number of rings, or shares its user with others, meets the limit late.
+# with -ECANCELED, and the next attempt is, too.
+#
+# A program that takes ECANCELED for the answer to its own cancellation drops the request: an fsync that never ran
+# counts as done. Workers are threads of the process for RLIMIT_NPROC, so a service that raises its number of rings,
+# or shares its user with others, meets the limit late.
 #
 # Seen, an unprivileged user with one process:
 #   limit 64: write 65536, fsync 0

@@ -4,10 +4,12 @@
 #
 # A good guess is that the installed packages decide: ml_dtypes gives numpy a bfloat16, so a process that has it can
 # read BF16. safetensors.numpy.load_file asks numpy for the type by its name, which numpy knows only after someone has
-# imported ml_dtypes. So a converter works while another module (jax, for one) imports it, and fails with a TypeError
-# once that import goes. safetensors.numpy.load, given the same bytes, has a table of its own and refuses BF16 always,
-# with a KeyError. Neither error is SafetensorError, which callers catch, and neither names a package to install.
-# Checkpoints of offloaded models are BF16 as a rule, and numpy is the way to read them where torch is not wanted.
+# imported ml_dtypes.
+#
+# So a converter works while another module (jax, for one) imports it, and fails with a TypeError once that import
+# goes. safetensors.numpy.load, given the same bytes, has a table of its own and refuses BF16 always, with a KeyError.
+# Neither error is SafetensorError, which callers catch, and neither names a package to install. Checkpoints of
+# offloaded models are BF16 as a rule, and numpy is the way to read them where torch is not wanted.
 #
 # Seen: load_file  TypeError, then bfloat16 after `import ml_dtypes`; load  KeyError before and after.
 # The script fails when one of the four outcomes changes.

@@ -4,11 +4,13 @@
 # A good guess is that pure bf16 training loses small updates and keeps the large ones, decay among them, as 0.1 is a
 # strong decay. torch.optim.AdamW first multiplies the parameter by 1 - lr * weight_decay in the parameter's own type.
 # With lr 1e-3 and decay 0.1 that is 0.9999. Numbers of bf16 are 2^-8 to 2^-7 apart, so each product rounds back to the
-# parameter. 300 steps with random gradients give the bits of weight_decay=0, where fp32 parameters lose 3 % of
-# their norm. foreach=True and the plain loop do so; fused=True adds decay and step in fp32 before it rounds once, and
-# then loses 0.01 %. Below lr * weight_decay of 2^-9 no decay gets through, in any number of steps.
-# Who offloads optimizer states of bf16 parameters without an fp32 master meets this, and two back ends that both follow
-# torch differ by it: one that decays in fp32 trains another model.
+# parameter.
+#
+# 300 steps with random gradients give the bits of weight_decay=0, where fp32 parameters lose 3 % of their norm.
+# foreach=True and the plain loop do so; fused=True adds decay and step in fp32 before it rounds once, and then loses
+# 0.01 %. Below lr * weight_decay of 2^-9 no decay gets through, in any number of steps. Who offloads optimizer states
+# of bf16 parameters without an fp32 master meets this, and two back ends that both follow torch differ by it: one that
+# decays in fp32 trains another model.
 #
 # Seen, norm after 300 steps over that without decay: fp32 0.9705; bf16 1.0 with the same bits; bf16 fused 0.99986.
 # The script fails when bf16 parameters differ from those without decay, when fp32 ones lose less than 2 %, or when the

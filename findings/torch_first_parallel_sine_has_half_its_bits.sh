@@ -6,11 +6,13 @@
 # gradients bit for bit and fails once in some hundred runs has found a race in the code under test: a saved tensor
 # that was overwritten, or the one of a neighbouring layer. The differences look like it: a whole half of the rows, by
 # 1e-4, never again in the same process. But torch hands these functions to oneMKL in shares, one per thread, and
-# oneMKL looks for the kernel during the first call. A second thread that enters meanwhile takes the kernel of the
-# lowest accuracy, though torch asks for the highest. Whoever trains with it meets it in the first step alone; whoever
-# compares an offloaded step with a resident one in fresh processes meets it as "offloading changes gradients". A
-# first call on one element, which takes no second thread, prevents it: none of 3000 processes, though that call was
-# of another function. MKL_CBWR=AVX2 does so, too, by what others report (pytorch issue 188792).
+# oneMKL looks for the kernel during the first call.
+#
+# A second thread that enters meanwhile takes the kernel of the lowest accuracy, though torch asks for the highest.
+# Whoever trains with it meets it in the first step alone; whoever compares an offloaded step with a resident one in
+# fresh processes meets it as "offloading changes gradients". A first call on one element, which takes no second
+# thread, prevents it: none of 3000 processes, though that call was of another function. MKL_CBWR=AVX2 does so, too,
+# by what others report (pytorch issue 188792).
 #
 # Seen (2 cores, Xeon, otherwise idle): one process of 14 to 500 until the first wrong one (46 of 2500 for tanh); one
 # half of the elements differ, by at most 5e-05 to 5e-04 of their value. "after a first call on one element" says 0.
@@ -38,7 +40,7 @@ ELEMENTS = 1 << 18  # eight times what torch gives to one thread
 
 def differs(function, first):
     """What the first large call of a process has, against the second; None if it is the same."""
-    x = torch.rand(ELEMENTS)  # by one thread
+    x = torch.rand(ELEMENTS)  # one thread makes it
     if first:
         first(x[:1])
     once, again = function(x), function(x)

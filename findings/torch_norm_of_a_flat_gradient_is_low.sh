@@ -5,10 +5,12 @@
 # A good guess is that fp32 norms agree to a few units in the last place, as sums do: torch adds in blocks, and
 # square().sum().sqrt() of 50 M elements is right to 6e-8. torch.linalg.vector_norm, which clip_grad_norm_ calls for
 # each tensor, adds squares to a few fp32 sums from the first element to the last. Once a sum is large, what is added
-# is rounded away. 50 M standard normal gradients in one tensor: the norm is 0.4 % low, and gradients clipped to 1 have
-# the norm 1.004; the number of threads changes nothing. The same gradients in 50 tensors: 1e-5 low.
-# Offloading back ends keep flat buffers, of a whole rank or of a bucket. Their clip factor differs from that of the
-# model's own tensors by far more than fp32 explains, though every gradient has the same bits.
+# is rounded away.
+#
+# 50 M standard normal gradients in one tensor: the norm is 0.4 % low, and gradients clipped to 1 have the norm 1.004;
+# the number of threads changes nothing. The same gradients in 50 tensors: 1e-5 low. Offloading back ends keep flat
+# buffers, of a whole rank or of a bucket. Their clip factor differs from that of the model's own tensors by far more
+# than fp32 explains, though every gradient has the same bits.
 #
 # Seen: flat -3.98e-03, in 50 tensors -9.5e-06, square().sum().sqrt() 6e-08, norm after clipping to 1: 1.0040.
 # The script fails when the flat norm is right to 1e-4, when the cut one is wrong by 1e-4, or the sum by 1e-6.

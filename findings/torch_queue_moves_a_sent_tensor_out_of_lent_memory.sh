@@ -3,11 +3,12 @@
 #
 # A good guess is that put() copies: the receiver gets shared memory and the sender keeps what it had. torch moves the
 # storage of the tensor that is sent, in place, into a new shared segment. A tensor that was made over somebody else's
-# memory (torch.from_numpy, torch.from_dlpack) silently leaves that memory. Its data_ptr() changes, is_shared() becomes
-# True, and what is written to it afterwards no longer reaches the array that lent the memory; nor do views of the same
-# storage. Nothing is raised, and the lender is not told.
-# Memory that a pager or a buffer pool lends as DLPack, and then writes, is not what the trainer goes on reading once a
-# DataLoader worker or a metrics queue was handed such a tensor.
+# memory (torch.from_numpy, torch.from_dlpack) silently leaves that memory.
+#
+# Its data_ptr() changes, is_shared() becomes True, and what is written to it afterwards no longer reaches the array
+# that lent the memory; nor do views of the same storage. Nothing is raised, and the lender is not told. Memory that a
+# pager or a buffer pool lends as DLPack, and then writes, is not what the trainer goes on reading once a DataLoader
+# worker or a metrics queue was handed such a tensor.
 #
 # Seen, for both: the address changed, shared True, 42 written to the tensor reads 0 in the array.
 # The script fails when the address stays, or when the write reaches the array.

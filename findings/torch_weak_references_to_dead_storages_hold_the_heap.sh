@@ -5,13 +5,13 @@
 # A good guess is that a weak reference is free: torch's own table of shared storages holds StorageWeakRefs, and so does
 # code that must know whether it has met a storage, such as hooks that offload each saved tensor once. expired() says
 # True, and the bytes have been freed. But the reference keeps the storage's small object, and that lies between two
-# tensors: 16 bytes behind one and 112 before the next, in 49 of 50 cases. So two freed neighbours cannot join, and each
-# alone is too small for the next request of the same size, to which posix_memalign adds some bytes for the alignment.
-# Every new tensor takes new memory, and the process grows as if nothing were freed.
-# 200 tensors of 4 MiB, four of them alive at a time: hardly any growth. With a weak reference to each: 776 MiB, though
-# all 200 have expired.
-# Without tcache (a tunable of glibc), or with blocks of 1 MiB and more mapped by themselves, the same program does not
-# grow.
+# tensors: 16 bytes behind one and 112 before the next, in 49 of 50 cases.
+#
+# So two freed neighbours cannot join, and each alone is too small for the next request of the same size, to which
+# posix_memalign adds some bytes for the alignment. Every new tensor takes new memory, and the process grows as if
+# nothing were freed. 200 tensors of 4 MiB, four of them alive at a time: hardly any growth. With a weak reference to
+# each: 776 MiB, though all 200 have expired. Without tcache (a tunable of glibc), or with blocks of 1 MiB and more
+# mapped by themselves, the same program does not grow.
 #
 # Seen, MiB after the run beyond those before: plain 0 to 36, weak 748 to 776, weak without tcache -7 to 12, weak with
 # mapped blocks -4.

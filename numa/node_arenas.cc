@@ -118,7 +118,8 @@ absl::StatusOr<std::unique_ptr<NodeArenas>> NodeArenas::Create(const NodeArenasO
   return arenas;
 }
 
-/// Each on a thread of its own, which binds its touching threads itself; memory is the slow part.
+/// Makes each arena on a thread of its own, because touching its memory takes long. An arena binds
+/// the threads that touch it.
 absl::Status NodeArenas::MakeArenas(const std::vector<ArenaOptions>& options) {
   std::vector<absl::StatusOr<std::unique_ptr<Arena>>> made(options.size());
   std::vector<std::thread> threads;

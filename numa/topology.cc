@@ -56,9 +56,9 @@ std::vector<NodeInfo> ReadNodes(hwloc_topology_t topology) {
   return nodes;
 }
 
-/// hwloc gives a node the processors that are near it, so several nodes may name the same ones.
-/// Each processor belongs to the node that has the fewest, then to the first; what is left without
-/// any is memory alone.
+/// Gives each processor to one node. hwloc names the processors near a node, so several nodes may
+/// name the same ones. The node that names the fewest gets the processor, of equal ones the first.
+/// A node that gets none is memory alone.
 void AssignCpus(std::vector<NodeInfo>& nodes) {
   std::stable_sort(nodes.begin(), nodes.end(), [](const NodeInfo& a, const NodeInfo& b) {
     return a.near_cpus.size() != b.near_cpus.size() ? a.near_cpus.size() < b.near_cpus.size()

@@ -5,7 +5,7 @@
 #                                docs/getting-started.md and the Python package
 #   scripts/test.sh --ci         the same, clang-tidy on changed units, ASan and UBSan of the runtime, TSan of what
 #                                has threads, and the part of the long mode that was run last
-#   scripts/test.sh --long       every part of the long mode
+#   scripts/test.sh --long       everything: the stages of scripts/test.sh, then every part of the long mode
 #   scripts/test.sh --part NAME  one of them: asan, tsan, clang-tidy, slow, fuzz
 #   scripts/test.sh --next-part  the one that was not run for longest; adds its line to tests/long_runs.txt
 #
@@ -191,7 +191,12 @@ ci_stages() {
   part_stages "$part"
 }
 
-# Each part takes at most 12 minutes on 2 cores.
+# within_minutes MOST MINUTES
+within_minutes() {
+  [ "$2" -le "$1" ] || { echo "took $2 minutes; make it shorter, or move tests to another part" && return 1; }
+}
+
+# part_stages NAME: each part takes at most 12 minutes on 2 cores.
 part_stages() {
   local start=$SECONDS
   case "$1" in
@@ -212,9 +217,11 @@ part_stages() {
   esac
   part_minutes=$(((SECONDS - start + 59) / 60))
   echo "part $1 of the long mode: $part_minutes of its 12 minutes"
+  stage "part $1 in 12 minutes" within_minutes 12 "$part_minutes" || true
 }
 
 long_stages() {
+  short_stages
   for part in asan tsan clang-tidy slow fuzz; do part_stages "$part"; done
 }
 

@@ -75,7 +75,8 @@ TERM = re.compile(
 SHARED_TERMS = {"Ticket": {"include/sluice/op.h", "runtime/core/machine/page.h"}}
 
 SOURCE_SUFFIXES = {".cc", ".h", ".cu", ".cuh"}
-TEXT_SUFFIXES = SOURCE_SUFFIXES | {".py", ".sh", ".md", ".toml", ".txt", ".cmake", ".json", ".patch", ""}
+TEXT_SUFFIXES = SOURCE_SUFFIXES | {
+    ".py", ".sh", ".md", ".toml", ".txt", ".cmake", ".json", ".jsonl", ".patch", ""}
 LENGTH_SUFFIXES = SOURCE_SUFFIXES | {".py", ".sh"}
 
 # Spelled in pieces so that this file does not find itself.
@@ -99,10 +100,11 @@ class Finding:
 
 
 class Tree:
-    """The files that belong to the project: path -> text."""
+    """The files that belong to the project (path -> text), and its last commits."""
 
-    def __init__(self, files):
+    def __init__(self, files, commits=()):
         self.files = dict(files)
+        self.commits = commits
         self.folders = {str(parent) for path in self.files
                         for parent in pathlib.PurePosixPath(path).parents}
 
@@ -115,7 +117,7 @@ class Tree:
             path = root / name
             if path.suffix in TEXT_SUFFIXES and path.is_file() and path.name != "LICENSE":
                 files[name] = path.read_text(encoding="utf-8", errors="replace")
-        return Tree(files)
+        return Tree(files, tidy_text.commits_of(root))
 
     def sources(self):
         return ((path, text) for path, text in sorted(self.files.items())
@@ -201,7 +203,7 @@ def check_terms(tree):
     """A term names one type: two that a reader has to tell apart have two names."""
     homes = {}
     for path, text in tree.sources():
-        if layer_of(path) not in RUNTIME | {"bench", "tools"}:
+        if layer_of(path) not in RUNTIME | {"bench", "tools", "python"}:
             continue
         for number, line in enumerate(strip_code(text).splitlines(), 1):
             match = TERM.match(line)
@@ -392,6 +394,13 @@ def _counts(tree):
 def check_rows(tree):
     for path, message in tidy_text.folder_rows(tree):
         yield Finding(path, 1, "folder-row", message)
+    for message in tidy_text.layer_rows(tree, LAYERS):
+        yield Finding(tidy_text.ARCHITECTURE, 1, "layer-row", message)
+
+
+def check_commits(tree):
+    for name, message in tidy_text.commit_subjects(tree.commits):
+        yield Finding(name, 1, "commit-subject", message)
 
 
 def _ratchet(tree):
@@ -456,7 +465,7 @@ def check_pragma_once(tree):
 
 
 CHECKS = [check_includes, check_terms, check_core_words, check_links, check_orphans, check_limits, check_rows,
-          check_file_length, check_lines, check_pragma_once, check_content]
+          check_file_length, check_lines, check_pragma_once, check_content, check_commits]
 
 
 def run(tree):

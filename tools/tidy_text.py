@@ -1,8 +1,9 @@
-"""Rules of tools/tidy.py about folders, classes, documents and comments: most are limits on counts."""
+"""Rules of tools/tidy.py about folders, classes, documents, comments and commits: most are limits on counts."""
 
 import collections
 import pathlib
 import re
+import subprocess
 
 # A count of something in a file (or folder, or named part of a file) and its limit.
 Count = collections.namedtuple("Count", "path name line rule count limit message")
@@ -12,10 +13,19 @@ CLASS_METHODS_MAX = 40
 DOCUMENT_COLUMNS_MAX = 120
 ARCHITECTURE = "ARCHITECTURE.md"
 
+# A commit: abbreviated hash, author date in seconds, hashes of its parents, first line of its message.
+Commit = collections.namedtuple("Commit", "name seconds parents subject")
+COMMITS_CHECKED = 20
+SUBJECT_COLUMNS_MAX = 72
+# Author date from which subjects are checked: 2026-11-29 12:30 UTC. Older ones stay as they are.
+SUBJECTS_SINCE = 1795955400
+
 SOURCES = {".cc", ".h", ".cu", ".cuh"}
 # A comment behind code begins with the noun that it describes.
 TRAILING = re.compile(r"^\s*[^/\s].*?//[/!<]*\s*(of|for|to|in|by|as|that|which|whose|what|those)\b")
 ROW = re.compile(r"^\|\s*`([\w./-]+)/`\s*\|", re.M)
+# A row of the table of layers: folder, what it is, what it sees.
+LAYER_ROW = re.compile(r"^\|\s*`([\w./-]+)/`\s*\|[^|\n]*\|([^|\n]*)\|$", re.M)
 
 
 def folder_files(tree):
@@ -84,12 +94,13 @@ def _methods(body):
 
 
 def folder_rows(tree):
-    """Each folder with sources has a row in ARCHITECTURE.md, and each row has a folder."""
+    """Each folder with sources, of Python too, has a row in ARCHITECTURE.md, and each row has a folder."""
     text = tree.files.get(ARCHITECTURE)
     if text is None:
         return
     rows = set(ROW.findall(text))
-    folders = {str(pathlib.PurePosixPath(path).parent) for path, _ in tree.sources()}
+    folders = {str(pathlib.PurePosixPath(path).parent) for path in tree.files
+               if pathlib.PurePosixPath(path).suffix in SOURCES | {".py"}}
     for folder in sorted(folders):
         if folder not in rows and not _mirrors(folder, rows):
             yield folder, f"{folder}/ has no row in the table of {ARCHITECTURE}"
@@ -102,3 +113,45 @@ def _mirrors(folder, rows):
     if folder.startswith("examples/"):
         return "examples" in rows
     return folder.startswith("tests/") and folder.removeprefix("tests/") in rows
+
+
+def layer_rows(tree, layers):
+    """The column "sees" of ARCHITECTURE.md says for each layer what it may include."""
+    rows = LAYER_ROW.findall(tree.files.get(ARCHITECTURE, ""))
+    told = {folder if folder in layers else folder.split("/")[0]: cell.strip() for folder, cell in rows}
+    for layer, cell in told.items():
+        differs = sorted(_seen(cell, layer, layers) ^ layers.get(layer, set()))
+        if differs:
+            yield f"{layer}/ sees {cell}: tools/tidy.py says otherwise of {', '.join(differs)}"
+    for layer in sorted(set(layers) - set(told)) if told else []:
+        if layer.split("/")[0] not in told:
+            yield f"{layer}/ has no row that says what it sees"
+
+
+def _seen(cell, layer, layers):
+    """The layers that a cell names: "nothing", "a, b" or "everything but a, b and c"."""
+    listed = cell.removeprefix("everything but ")
+    names = set(re.split(r", | and ", listed)) - {"nothing"}
+    named = {each for each in layers if {each, each.removeprefix("runtime/"), each.split("/")[0]} & names}
+    named |= {name for name in names if not {name, f"runtime/{name}"} & set(layers)}
+    return named if listed == cell else set(layers) - named - {layer}
+
+
+def commits_of(root):
+    """The last commits of the repository; none without git."""
+    git = subprocess.run(["git", "-C", str(root), "log", f"-{COMMITS_CHECKED}", "--format=%h%x09%at%x09%P%x09%s"],
+                         capture_output=True, check=False)
+    lines = git.stdout.decode(errors="replace").splitlines() if git.returncode == 0 else []
+    fields = [line.split("\t", 3) for line in lines]
+    return [Commit(name, int(seconds), parents.split(), subject) for name, seconds, parents, subject in fields]
+
+
+def commit_subjects(commits):
+    """A commit does one thing, and its subject says which in a line. A merge may name several."""
+    for commit in commits:
+        if commit.seconds < SUBJECTS_SINCE:
+            continue
+        if len(commit.subject) > SUBJECT_COLUMNS_MAX:
+            yield commit.name, f"{len(commit.subject)} characters, limit {SUBJECT_COLUMNS_MAX}: {commit.subject}"
+        if ";" in commit.subject and len(commit.parents) < 2:
+            yield commit.name, f"names two things, make two commits: {commit.subject}"

@@ -89,16 +89,16 @@ Case DiskCase(const StepBenchOptions& options) {
   return {.direction = Direction::kMix, .pattern = Pattern::kSeq, .page_bytes = options.page_bytes};
 }
 
-absl::StatusOr<std::unique_ptr<Session>> MakeSession(const StepBenchOptions& options) {
-  return Session::Create({.directory = options.directory,
-                          .file_bytes = options.fio_bytes,
-                          .rounds = options.rounds,
-                          .milliseconds = options.milliseconds,
-                          .fio = options.fio,
-                          .huge_pages_path = options.huge_pages_path,
-                          .interrupted = options.interrupted,
-                          .progress = options.progress,
-                          .warn = options.warn});
+absl::StatusOr<std::unique_ptr<StoreSession>> MakeSession(const StepBenchOptions& options) {
+  return StoreSession::Create({.directory = options.directory,
+                               .file_bytes = options.fio_bytes,
+                               .rounds = options.rounds,
+                               .milliseconds = options.milliseconds,
+                               .fio = options.fio,
+                               .huge_pages_path = options.huge_pages_path,
+                               .interrupted = options.interrupted,
+                               .progress = options.progress,
+                               .warn = options.warn});
 }
 
 using StepClock = std::chrono::steady_clock;
@@ -108,7 +108,7 @@ absl::StatusOr<std::string> RunStepCase(const StepSetting& setting,
                                         const StepCase& which,
                                         StepClock::time_point end,
                                         const RowFn& add_row) {
-  const Session& session = setting.session;
+  const StoreSession& session = setting.session;
   const int rounds = setting.options.rounds;
   const std::string name = CaseName(which, setting.options.parameters);
   session.ShowProgress(name + ": making the states");
@@ -147,7 +147,7 @@ absl::StatusOr<std::string> RunStepBench(const StepBenchOptions& given, const Ro
   SLUICE_ASSIGN_OR_RETURN(const std::vector<StepCase> cases, SelectStepCases(options));
   SLUICE_RETURN_IF_ERROR(CheckNeeds(options, cases));
   const auto start = StepClock::now();
-  SLUICE_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, MakeSession(options));
+  SLUICE_ASSIGN_OR_RETURN(const std::unique_ptr<StoreSession> session, MakeSession(options));
   const StepSetting setting{
       .options = options, .session = *session, .disk = session->MakeLoad(DiskCase(options))};
   const auto last = start + std::chrono::duration_cast<StepClock::duration>(

@@ -28,8 +28,8 @@ double FloorSeconds(const StepCase& which,
 /// Parts that all cases of a benchmark share.
 struct StepSetting {
   const StepBenchOptions& options;
-  const Session& session;  ///< holder of fio's files
-  Load disk;               ///< load that fio makes
+  const StoreSession& session;  ///< holder of fio's files
+  Load disk;                    ///< load that fio makes
 };
 
 /// A case with all parts that it runs on. A round is floor, step, floor.

@@ -51,7 +51,7 @@ struct PeerReps {
 /// One case with its store, from the first round to the rows.
 class JudgedRun {
  public:
-  JudgedRun(const Session& session, const Case& which)
+  JudgedRun(const StoreSession& session, const Case& which)
       : session_(session), load_(session.MakeLoad(which)), name_(CaseName(which)) {}
 
   absl::Status Run();
@@ -65,7 +65,7 @@ class JudgedRun {
   Row MakeRow(const std::string& name, const SideRounds& side) const;
   Row MakePeerRow(const PeerReps& reps) const;
 
-  const Session& session_;
+  const StoreSession& session_;
   const Load load_;
   const std::string name_;
   std::unique_ptr<StoreSide> store_;
@@ -189,7 +189,7 @@ Row MakeJudgedRow(const std::string& name, const std::vector<Round>& rounds) {
           .control_low = LowerQuartile(controls)};
 }
 
-absl::StatusOr<std::vector<Row>> RunJudgedCase(const Session& session, const Case& which) {
+absl::StatusOr<std::vector<Row>> RunJudgedCase(const StoreSession& session, const Case& which) {
   JudgedRun run(session, which);
   SLUICE_RETURN_IF_ERROR(run.Run());
   return run.Rows();

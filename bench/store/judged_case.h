@@ -27,7 +27,7 @@ Row MakeJudgedRow(const std::string& name, const std::vector<Round>& rounds);
 /// Rows of one case, the judged one first. The rounds are ceiling, ours, ceiling. At random 2 MiB
 /// on io_uring a plain loop runs in each round too; two peers follow (RowNamesOf). Errors: those of
 /// RunStoreBench.
-absl::StatusOr<std::vector<Row>> RunJudgedCase(const Session& session, const Case& which);
+absl::StatusOr<std::vector<Row>> RunJudgedCase(const StoreSession& session, const Case& which);
 
 /// The row "all/geomean": the geometric mean of the ratios of `rows`, `reps` is their number.
 /// REQUIRES: judged rows, at least one.

@@ -22,22 +22,22 @@ absl::Status CheckMoved(std::int64_t moved, std::uint64_t wanted) {
       base::ToAbsl(fmt::format("plain loop: {} bytes moved instead of {}", moved, wanted)));
 }
 
-class RingLoop {
+class PlainRingLoop {
  public:
-  RingLoop(const io::SpillFiles& files,
-           const Load& load,
-           const PageBuffers& buffers,
-           const InterruptedFn& interrupted)
+  PlainRingLoop(const io::SpillFiles& files,
+                const Load& load,
+                const PageBuffers& buffers,
+                const InterruptedFn& interrupted)
       : files_(files),
         load_(load),
         buffers_(buffers),
         interrupted_(interrupted),
         in_flight_(load.depth) {}
-  ~RingLoop() {
+  ~PlainRingLoop() {
     if (usable_) io_uring_queue_exit(&ring_);
   }
-  RingLoop(const RingLoop&) = delete;
-  RingLoop& operator=(const RingLoop&) = delete;
+  PlainRingLoop(const PlainRingLoop&) = delete;
+  PlainRingLoop& operator=(const PlainRingLoop&) = delete;
 
   /// Flags of fio 3.33, if the kernel knows them (6.1).
   absl::Status Start() {
@@ -110,7 +110,7 @@ absl::StatusOr<Sample> RunPlainLoop(const io::SpillFiles& files,
                                     const InterruptedFn& interrupted) {
   SLUICE_ASSIGN_OR_RETURN(const auto buffers,
                           PageBuffers::Create(load.depth, load.which.page_bytes));
-  RingLoop loop(files, load, *buffers, interrupted);
+  PlainRingLoop loop(files, load, *buffers, interrupted);
   SLUICE_RETURN_IF_ERROR(loop.Start());
   return loop.Run();
 }

@@ -38,14 +38,15 @@ absl::Status CheckOptions(const StoreBenchOptions& options) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Session>> Session::Create(const StoreBenchOptions& options) {
+absl::StatusOr<std::unique_ptr<StoreSession>> StoreSession::Create(
+    const StoreBenchOptions& options) {
   SLUICE_RETURN_IF_ERROR(CheckOptions(options));
-  auto session = std::unique_ptr<Session>(new Session(options));
+  auto session = std::unique_ptr<StoreSession>(new StoreSession(options));
   SLUICE_RETURN_IF_ERROR(session->Start());
   return session;
 }
 
-absl::Status Session::Start() {
+absl::Status StoreSession::Start() {
   SLUICE_ASSIGN_OR_RETURN(const io::SpillDirectory directory,
                           io::OpenSpillDirectory(options_.directory));
   SLUICE_RETURN_IF_ERROR(CheckFreeSpace(directory, options_.file_bytes, "files"));
@@ -69,7 +70,7 @@ absl::Status Session::Start() {
   return WriteOnce(*files_, options_.file_bytes, options_.interrupted);
 }
 
-void Session::ReserveHugePages() {
+void StoreSession::ReserveHugePages() {
   auto reservation = HugePageReservation::Create(options_.huge_pages_path, kHugePages);
   if (reservation.ok()) {
     reservation_ = *std::move(reservation);
@@ -81,24 +82,24 @@ void Session::ReserveHugePages() {
   }
 }
 
-Load Session::MakeLoad(const Case& which) const {
+Load StoreSession::MakeLoad(const Case& which) const {
   return {.which = which,
           .depth = DepthOf(which),
           .milliseconds = options_.milliseconds,
           .file_bytes = options_.file_bytes};
 }
 
-absl::StatusOr<Sample> Session::RunCeiling(const Load& load) const {
+absl::StatusOr<Sample> StoreSession::RunCeiling(const Load& load) const {
   if (fio_has_huge_pages()) return RunOnFiles({.load = load});
   return RunLoop(load);
 }
 
-absl::StatusOr<Sample> Session::RunLoop(const Load& load) const {
+absl::StatusOr<Sample> StoreSession::RunLoop(const Load& load) const {
   SLUICE_RETURN_IF_ERROR(CheckInterrupted());
   return RunPlainLoop(*files_, load, options_.interrupted);
 }
 
-absl::StatusOr<Sample> Session::RunPeer(const Load& load, FioPeer peer) const {
+absl::StatusOr<Sample> StoreSession::RunPeer(const Load& load, FioPeer peer) const {
   if (peer == FioPeer::kLibaio) return RunOnFiles({.io_engine = "libaio", .load = load});
   FioJob job{.io_engine = "psync", .buffered = true, .load = load};
   job.load.depth = 1;
@@ -108,18 +109,18 @@ absl::StatusOr<Sample> Session::RunPeer(const Load& load, FioPeer peer) const {
   return sample;
 }
 
-absl::StatusOr<Sample> Session::RunOnFiles(FioJob job) const {
+absl::StatusOr<Sample> StoreSession::RunOnFiles(FioJob job) const {
   job.program = options_.fio;
   for (const io::IoFile& file : files_->files()) job.file_fds.push_back(file.fd);
   return RunFio(job, options_.interrupted);
 }
 
-absl::Status Session::CheckInterrupted() const {
+absl::Status StoreSession::CheckInterrupted() const {
   const bool interrupted = options_.interrupted && options_.interrupted();
   return interrupted ? absl::CancelledError("interrupted") : absl::OkStatus();
 }
 
-void Session::ShowProgress(const std::string& line) const {
+void StoreSession::ShowProgress(const std::string& line) const {
   if (options_.progress) options_.progress(line);
 }
 

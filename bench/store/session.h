@@ -15,10 +15,10 @@ namespace sluice::bench {
 
 /// Resources of one run of the benchmark: the files of both sides, written once in full, and fio's
 /// huge pages, if the system has any. Threads: externally synchronised.
-class Session {
+class StoreSession {
  public:
   /// Checks first all that the user can correct. Errors: those of RunStoreBench.
-  static absl::StatusOr<std::unique_ptr<Session>> Create(const StoreBenchOptions& options);
+  static absl::StatusOr<std::unique_ptr<StoreSession>> Create(const StoreBenchOptions& options);
 
   const StoreBenchOptions& options() const { return options_; }
   /// Files of both sides, which use them in turn.
@@ -39,7 +39,7 @@ class Session {
   void ShowProgress(const std::string& line) const;
 
  private:
-  explicit Session(const StoreBenchOptions& options) : options_(options) {}
+  explicit StoreSession(const StoreBenchOptions& options) : options_(options) {}
   absl::Status Start();
   void ReserveHugePages();
   absl::StatusOr<Sample> RunOnFiles(FioJob job) const;

@@ -17,7 +17,7 @@ std::vector<std::uint32_t> MakeOrder(const Load& load) {
   std::vector<std::uint32_t> order(load.pages());
   std::iota(order.begin(), order.end(), 0U);
   if (load.which.pattern == Pattern::kSeq) return order;
-  // Another order each time, as drives and hosts learn, and the same one in every run.
+  // The order differs from call to call, because drives and hosts learn, and is that of every run.
   static std::atomic<std::uint64_t> seed{1};
   std::shuffle(order.begin(), order.end(), std::mt19937_64(seed++));
   return order;

@@ -49,7 +49,8 @@ absl::Status CheckSize(const StoreBenchOptions& options) {
 absl::Status RunStoreBench(const StoreBenchOptions& options, const RowFn& add_row) {
   SLUICE_RETURN_IF_ERROR(CheckPattern(options.pattern));
   SLUICE_RETURN_IF_ERROR(CheckSize(options));
-  SLUICE_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::Create(options));
+  SLUICE_ASSIGN_OR_RETURN(const std::unique_ptr<StoreSession> session,
+                          StoreSession::Create(options));
   std::vector<Row> for_mean;
   for (const Case& which : SelectedCases(options.pattern)) {
     SLUICE_ASSIGN_OR_RETURN(const std::vector<Row> rows, RunJudgedCase(*session, which));

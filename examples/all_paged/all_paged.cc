@@ -127,7 +127,7 @@ class Model {
     layer.gradient = make(".gradient", DType::kBF16, TensorKind::kGradient);
     layer.group = Check(optimizer_->AddGroup(
         {.name = name, .parameters = {layer.weights}, .rates = {.learning_rate = kRate}}));
-    // Its content is dead once the parameter is updated, so no page of it is written for nothing.
+    // A gradient is dead once its parameter is updated, so no page of it is written for nothing.
     Check(optimizer_->BindGradient(
         layer.weights, {.type = DType::kBF16, .tensor = layer.gradient, .discard = true}));
     Check(optimizer_->BindCopy(layer.weights, {.type = DType::kBF16, .tensor = layer.copy}));

@@ -22,6 +22,7 @@ namespace sluice {
 /// between them lives, and each may be too small for the next aligned request of the same size.
 /// Then a process grows though it frees its tensors. Returned pages have to be faulted in again,
 /// which takes about as long as a copy of them.
+///
 /// Threads: any. A call reads files of proc, and a return visits the whole heap, so one call per
 /// 64 MiB is enough.
 bool ReturnFreedMemory();

@@ -12,7 +12,7 @@ namespace sluice::io {
 struct SpillDirectory;
 
 struct DiskRatesOptions {
-  // Both as of PageStoreOptions.
+  // Place of the temporary file, as in PageStoreOptions.
   std::string directory;
   std::shared_ptr<const SpillDirectory> opened;
   std::uint64_t file_bytes = std::uint64_t{256} << 20;

@@ -136,8 +136,8 @@ inline constexpr unsigned kWriteBackFlags = 7;
 struct IoEngineOptions {
   /// Requests that the kernel holds at a time, 1 to 1024.
   std::uint32_t queue_depth = 32;
-  /// Bytes up to which io_uring makes one request of waiting ones that have one direction and are
-  /// adjacent in one file; 0: none.
+  /// Largest request, in bytes, that io_uring makes of several waiting ones. Only requests of one
+  /// direction that are adjacent in one file are merged. 0: no request is merged.
   std::uint64_t merge_bytes_max = 0;
   /// Bytes that RegisterMemory pins at most, at a time.
   std::uint64_t registered_bytes_max = std::numeric_limits<std::uint64_t>::max();

@@ -170,7 +170,7 @@ absl::StatusOr<std::unique_ptr<FileScanner>> FileScanner::Create(
   void* const memory =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return base::StatusFromErrno(errno, "mmap");
-  // A wish: transfers into small pages are slower, and as right.
+  // Huge pages are optional: without them transfers are slower, and as right.
   if (bytes >= kHugePage) madvise(memory, bytes, MADV_HUGEPAGE);
   std::unique_ptr<FileScanner> scanner(new FileScanner(options, static_cast<std::byte*>(memory)));
   SLUICE_RETURN_IF_ERROR(scanner->MakeEngine());

@@ -19,8 +19,8 @@ bool IsDriveErrno(int error_number);
 absl::Status MarkMediumFault(absl::Status status);
 bool IsMediumFault(const absl::Status& status);
 
-// One that was found without asking the drive says nothing about it: the slot holds another page
-// than the one asked for.
+// A fault without I/O says nothing about the drive: the slot is known to hold another page than the
+// one asked for.
 
 absl::Status MarkWithoutIo(absl::Status status);
 bool IsWithoutIo(const absl::Status& status);

@@ -107,7 +107,7 @@ class PageOperation : public Transfer {
       CallDone(context_, std::move(status), std::move(done_));
     }
     delete this;
-    // Last: the store may be gone afterwards.
+    // The store may be destroyed once this operation has left, so nothing follows.
     admission.Leave();
   }
 

@@ -33,11 +33,11 @@ void WriteBackLine::Leave(Outcome outcome) {
     next = NextTurn();
   }
   Start(next);
-  // Last: with the last page the line may be gone.
+  // The last call of a page may destroy the line, so nothing follows this loop.
   for (Waiter* page : ended) page->EndTurns();
 }
 
-/// The pages that need no further one.
+/// Ends the turn. Returns its pages that need no further turn.
 std::vector<WriteBackLine::Waiter*> WriteBackLine::EndTurn() {
   if (failed_) ++errors_;
   std::vector<Waiter*> ended;

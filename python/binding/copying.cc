@@ -21,11 +21,11 @@ namespace nb = nanobind;
 constexpr std::uint64_t kPieceBytes = std::uint64_t{16} << 20;
 
 /// Copies the frames of a lease and the front of `bytes`, one into the other.
-void CopyFrames(const Lease& lease, std::span<std::byte> bytes, Direction direction) {
+void CopyFrames(const Lease& lease, std::span<std::byte> bytes, CopyDirection direction) {
   WithoutGil([&] {
     for (const std::span<std::byte> frame : lease.Spans()) {
-      std::byte* const to = direction == Direction::kIn ? frame.data() : bytes.data();
-      const std::byte* const from = direction == Direction::kIn ? bytes.data() : frame.data();
+      std::byte* const to = direction == CopyDirection::kIn ? frame.data() : bytes.data();
+      const std::byte* const from = direction == CopyDirection::kIn ? bytes.data() : frame.data();
       std::memcpy(to, from, frame.size());
       bytes = bytes.subspan(frame.size());
     }
@@ -38,17 +38,19 @@ class Copy {
   Copy(const TensorState& tensor,
        std::span<std::byte> bytes,
        std::uint64_t offset,
-       Direction direction)
+       CopyDirection direction)
       : tensor_(tensor),
         runtime_(tensor.session().runtime()),
         bytes_(bytes),
         begin_(offset),
         end_(offset + bytes.size()),
         direction_(direction),
-        op_(tensor.shared_session(), direction == Direction::kIn ? "write" : "read", std::nullopt),
+        op_(tensor.shared_session(),
+            direction == CopyDirection::kIn ? "write" : "read",
+            std::nullopt),
         page_bytes_(runtime_->PageBytes().count()) {
     access_.tensor = tensor.id();
-    access_.mode = direction == Direction::kIn ? AccessMode::kOverwrite : AccessMode::kRead;
+    access_.mode = direction == CopyDirection::kIn ? AccessMode::kOverwrite : AccessMode::kRead;
     access_.tier = tensor.lowest() == TierKind::kHbm ? kHbm0 : kDram0;
     access_.contiguous = false;
     piece_bytes_ = FirstPiece();
@@ -90,7 +92,7 @@ class Copy {
   }
 
   void PrefetchAt(std::uint64_t at) {
-    if (direction_ == Direction::kIn || at >= end_) return;
+    if (direction_ == CopyDirection::kIn || at >= end_) return;
     Access access = access_;
     access.range = PieceAt(at);
     RaiseIfError(WithoutGil([&] { return runtime_->Prefetch({&access, 1}); }));
@@ -101,7 +103,7 @@ class Copy {
   const std::span<std::byte> bytes_;
   const std::uint64_t begin_;
   const std::uint64_t end_;
-  const Direction direction_;
+  const CopyDirection direction_;
   PythonOp op_;
   Access access_;
   const std::uint64_t page_bytes_;
@@ -125,7 +127,7 @@ void RefuseOwnBytes(const TensorState& tensor, std::span<const std::byte> bytes)
 void CopyBuffer(const std::shared_ptr<TensorState>& tensor,
                 const nb::object& object,
                 std::uint64_t offset,
-                Direction direction) {
+                CopyDirection direction) {
   tensor->RefuseFreed();
   const Buffer buffer(object, direction);
   const std::uint64_t size = buffer.bytes().size();
@@ -134,7 +136,7 @@ void CopyBuffer(const std::shared_ptr<TensorState>& tensor,
         "tensor '" + tensor->name() + "' has " + std::to_string(tensor->bytes()) + " bytes, not " +
         std::to_string(size) + " from byte " + std::to_string(offset) + " on"));
   }
-  if (direction == Direction::kIn) RefuseOwnBytes(*tensor, buffer.bytes());
+  if (direction == CopyDirection::kIn) RefuseOwnBytes(*tensor, buffer.bytes());
   Copy(*tensor, buffer.bytes(), offset, direction).Run();
 }
 
@@ -143,13 +145,13 @@ void CopyBuffer(const std::shared_ptr<TensorState>& tensor,
 void CopyIn(const std::shared_ptr<TensorState>& tensor,
             const nb::object& source,
             std::uint64_t offset) {
-  CopyBuffer(tensor, source, offset, Direction::kIn);
+  CopyBuffer(tensor, source, offset, CopyDirection::kIn);
 }
 
 void CopyOut(const std::shared_ptr<TensorState>& tensor,
              const nb::object& target,
              std::uint64_t offset) {
-  CopyBuffer(tensor, target, offset, Direction::kOut);
+  CopyBuffer(tensor, target, offset, CopyDirection::kOut);
 }
 
 }  // namespace sluice::python

@@ -60,7 +60,7 @@ void DeleteUntaken(PyObject* capsule) {
 nanobind::capsule MakeCapsule(std::shared_ptr<TensorState> tensor,
                               std::byte* bytes,
                               const std::vector<std::int64_t>& shape,
-                              ElementType type) {
+                              DlpackType type) {
   auto lent = std::make_unique<Lent>(std::move(tensor), shape);
   lent->managed.tensor = {.data = bytes,
                           .ndim = static_cast<std::int32_t>(shape.size()),

@@ -16,6 +16,6 @@ namespace sluice::python {
 nanobind::capsule MakeCapsule(std::shared_ptr<TensorState> tensor,
                               std::byte* bytes,
                               const std::vector<std::int64_t>& shape,
-                              ElementType type);
+                              DlpackType type);
 
 }  // namespace sluice::python

@@ -7,17 +7,17 @@
 
 namespace sluice::python {
 
-Memory::Memory(std::shared_ptr<TensorState> tensor,
-               std::byte* bytes,
-               std::uint64_t size,
-               bool writable)
+LentMemory::LentMemory(std::shared_ptr<TensorState> tensor,
+                       std::byte* bytes,
+                       std::uint64_t size,
+                       bool writable)
     : tensor_(std::move(tensor)), bytes_(bytes), size_(size), writable_(writable) {
   ++tensor_->arrays;
 }
 
-Memory::~Memory() { --tensor_->arrays; }
+LentMemory::~LentMemory() { --tensor_->arrays; }
 
-int Memory::GetBuffer(PyObject* self, Py_buffer* view, int flags) const {
+int LentMemory::GetBuffer(PyObject* self, Py_buffer* view, int flags) const {
   const auto size = static_cast<Py_ssize_t>(size_);
   return PyBuffer_FillInfo(view, self, bytes_, size, writable_ ? 0 : 1, flags);
 }
@@ -51,13 +51,13 @@ void HeldLease::Check() const {
   Raise(absl::FailedPreconditionError("view of '" + tensor_->name() + "': " + why));
 }
 
-std::unique_ptr<Memory> HeldLease::Lend() const {
+std::unique_ptr<LentMemory> HeldLease::Lend() const {
   Check();
-  return std::make_unique<Memory>(tensor_, bytes_, range_.bytes, writable());
+  return std::make_unique<LentMemory>(tensor_, bytes_, range_.bytes, writable());
 }
 
 nanobind::capsule HeldLease::LendTensor(const std::vector<std::int64_t>& shape,
-                                        ElementType type) const {
+                                        DlpackType type) const {
   Check();
   return MakeCapsule(tensor_, tensor_bytes(), shape, type);
 }

@@ -16,12 +16,15 @@ namespace sluice::python {
 
 /// The bytes of a lease, lent to NumPy by the buffer protocol. It counts as an array of the tensor,
 /// and keeps the tensor and its session, while it lives.
-class Memory {
+class LentMemory {
  public:
-  Memory(std::shared_ptr<TensorState> tensor, std::byte* bytes, std::uint64_t size, bool writable);
-  ~Memory();
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
+  LentMemory(std::shared_ptr<TensorState> tensor,
+             std::byte* bytes,
+             std::uint64_t size,
+             bool writable);
+  ~LentMemory();
+  LentMemory(const LentMemory&) = delete;
+  LentMemory& operator=(const LentMemory&) = delete;
 
   /// Fills `view`, as PyObject_GetBuffer says.
   int GetBuffer(PyObject* self, Py_buffer* view, int flags) const;
@@ -34,7 +37,7 @@ class Memory {
 };
 
 /// Type of an element in DLPack.
-struct ElementType {
+struct DlpackType {
   std::uint8_t code = 0;
   std::uint8_t bits = 0;
 };
@@ -60,10 +63,10 @@ class HeldLease {
   std::uint64_t size() const { return range_.bytes; }
 
   /// Raises as Check. REQUIRES: the GIL.
-  std::unique_ptr<Memory> Lend() const;
+  std::unique_ptr<LentMemory> Lend() const;
   /// A DLPack capsule of the whole tensor. Its storage counts for the tensor, and keeps it and its
   /// session, until the deleter runs. Raises as Check. REQUIRES: the GIL.
-  nanobind::capsule LendTensor(const std::vector<std::int64_t>& shape, ElementType type) const;
+  nanobind::capsule LendTensor(const std::vector<std::int64_t>& shape, DlpackType type) const;
 
  private:
   const std::shared_ptr<TensorState> tensor_;

@@ -58,11 +58,11 @@ std::shared_ptr<TensorState> CreateTensor(
 }
 
 /// The tensor's bytes outside a lease, read-only. REQUIRES: a tensor that is readable there.
-std::unique_ptr<Memory> LendOffLease(const std::shared_ptr<TensorState>& tensor) {
+std::unique_ptr<LentMemory> LendOffLease(const std::shared_ptr<TensorState>& tensor) {
   tensor->RefuseFreed();
   const std::shared_ptr<Runtime> runtime = tensor->session().runtime();
   const std::span<const std::byte> bytes = ValueOrRaise(runtime->AddressOf(tensor->id()));
-  return std::make_unique<Memory>(
+  return std::make_unique<LentMemory>(
       tensor, const_cast<std::byte*>(bytes.data()), bytes.size(), /*writable=*/false);
 }
 
@@ -139,7 +139,7 @@ std::string OptionDefaults() {
 }
 
 int GetBuffer(PyObject* self, Py_buffer* view, int flags) {
-  return nb::inst_ptr<Memory>(self)->GetBuffer(self, view, flags);
+  return nb::inst_ptr<LentMemory>(self)->GetBuffer(self, view, flags);
 }
 
 void BindSession(nb::module_& module) {
@@ -203,7 +203,7 @@ void BindTensor(nb::module_& module) {
 void BindLease(nb::module_& module) {
   static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(GetBuffer)},
                                 {0, nullptr}};
-  nb::class_<Memory>(module, "Memory", nb::type_slots(slots));
+  nb::class_<LentMemory>(module, "Memory", nb::type_slots(slots));
   nb::class_<HeldLease>(module, "HeldLease")
       .def("check", &HeldLease::Check)
       .def("release", &HeldLease::Release)

@@ -64,7 +64,7 @@ PythonOp::~PythonOp() { End(); }
 
 void PythonOp::RefuseOwnDeadlock(const std::vector<Request>& requests,
                                  const std::vector<Access>& accesses) const {
-  std::vector<Use> uses;
+  std::vector<TensorUse> uses;
   for (std::size_t i = 0; i < accesses.size(); ++i) {
     uses.push_back({std::get<0>(requests[i]).get(), accesses[i].range, accesses[i].mode});
   }

@@ -46,15 +46,15 @@ bool SignalRaised() {
 }
 
 /// Whether the two have a page in common. A tensor of a session starts with a page of its own.
-bool ShareAPage(const Use& a, const Use& b, std::uint64_t page_bytes) {
-  const auto first = [&](const Use& use) { return use.range.offset / page_bytes; };
-  const auto last = [&](const Use& use) {
+bool ShareAPage(const TensorUse& a, const TensorUse& b, std::uint64_t page_bytes) {
+  const auto first = [&](const TensorUse& use) { return use.range.offset / page_bytes; };
+  const auto last = [&](const TensorUse& use) {
     return (use.range.offset + use.range.bytes - 1) / page_bytes;
   };
   return a.tensor == b.tensor && first(a) <= last(b) && first(b) <= last(a);
 }
 
-bool WaitsFor(const Use& asked, const Use& held, std::uint64_t page_bytes) {
+bool WaitsFor(const TensorUse& asked, const TensorUse& held, std::uint64_t page_bytes) {
   const bool writes = asked.mode != AccessMode::kRead || held.mode != AccessMode::kRead;
   return writes && ShareAPage(asked, held, page_bytes);
 }
@@ -139,7 +139,7 @@ void Session::CloseOptimizers() {
   }
 }
 
-void Session::Add(const HeldLease* lease, Use use) {
+void Session::Add(const HeldLease* lease, TensorUse use) {
   const std::lock_guard lock(mutex_);
   held_[lease] = {use, std::this_thread::get_id()};
 }
@@ -149,13 +149,13 @@ void Session::Remove(const HeldLease* lease) {
   held_.erase(lease);
 }
 
-void Session::RefuseOwnDeadlock(const std::vector<Use>& uses) const {
+void Session::RefuseOwnDeadlock(const std::vector<TensorUse>& uses) const {
   std::string name;
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [lease, held] : held_) {
       if (held.thread != std::this_thread::get_id()) continue;
-      for (const Use& use : uses) {
+      for (const TensorUse& use : uses) {
         if (WaitsFor(use, held.use, page_bytes_)) name = use.tensor->name();
       }
     }

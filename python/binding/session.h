@@ -22,7 +22,7 @@ class PythonOptimizer;
 class TensorState;
 
 /// Part of a tensor that a thread holds or asks for, and its access.
-struct Use {
+struct TensorUse {
   const TensorState* tensor = nullptr;
   ByteRange range;
   AccessMode mode = AccessMode::kRead;
@@ -59,12 +59,12 @@ class Session : public std::enable_shared_from_this<Session> {
   void Add(const std::shared_ptr<TensorState>& tensor);
   /// Close ends the optimizer first.
   void Add(const std::shared_ptr<PythonOptimizer>& optimizer);
-  void Add(const HeldLease* lease, Use use);
+  void Add(const HeldLease* lease, TensorUse use);
   void Remove(const HeldLease* lease);
 
   /// Raises Aborted if this thread holds a lease for which a request for `uses` would wait: it
   /// would wait for ever. REQUIRES: the GIL.
-  void RefuseOwnDeadlock(const std::vector<Use>& uses) const;
+  void RefuseOwnDeadlock(const std::vector<TensorUse>& uses) const;
 
   /// A lane for an op of this thread, its own while it has ops. EndLane gives it back.
   std::string BeginLane(std::thread::id thread);
@@ -81,7 +81,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
  private:
   struct Held {
-    Use use;
+    TensorUse use;
     std::thread::id thread;
   };
   struct Lane {

@@ -108,7 +108,7 @@ def test_gradients_are_equal_and_bytes_go_to_the_disk(small, offload):
 
 
 def test_nothing_of_a_storage_that_is_gone_stays(small, offload):
-    """Its small objects would lie between the blocks of the heap, which could not join."""
+    """Small objects of a dead storage would lie between blocks of the heap, which could not join."""
     x = leaf(64, 1024)
     with offload:
         y = torch.sin(x)

@@ -389,7 +389,7 @@ def test_no_other_thread_gets_a_stash_before_it_is_whole(offload, monkeypatch):
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_stash_with_the_id_of_one_whose_end_was_interrupted(offload, monkeypatch):
     def interrupted(*arguments):
-        raise KeyboardInterrupt  # which Python prints and ignores, as it does in a __del__
+        raise KeyboardInterrupt  # Python prints and ignores it, as it does in a __del__
 
     seen = []
     for value in range(30):

@@ -46,7 +46,7 @@ def test_the_states_are_paged(runtime, seed):
 
 
 @pytest.mark.parametrize("clip_norm", [None, 1e6])
-def test_what_stayed_in_dram_is_used_first(runtime, seed, clip_norm):
+def test_pages_that_stayed_in_dram_are_used_first(runtime, seed, clip_norm):
     params = optimizing.parameters(seed, shapes=[(256, 256)] * 20)
     optimizer = sluice.torch.AdamW(params, runtime=runtime, clip_norm=clip_norm)
     optimizing.run(optimizer, params, seed, 2)

@@ -69,7 +69,7 @@ def test_half_of_dram_comes_in_during_the_last_pass(runtime, make_runtime, seed,
 
 
 @pytest.mark.parametrize("free", [0, 1, 3])
-def test_what_is_in_dram_stays_there(runtime, seed, free):
+def test_pages_in_dram_stay_there(runtime, seed, free):
     model = model_of(seed)
     optimizer = sluice.torch.AdamW(model.parameters(), runtime=runtime)
     backward(model)

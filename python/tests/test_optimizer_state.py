@@ -17,7 +17,7 @@ import sluice.torch
 from sluice.torch import _states
 
 
-def test_it_is_empty_before_the_first_step(runtime, seed):
+def test_the_state_is_empty_before_the_first_step(runtime, seed):
     optimizer = sluice.torch.AdamW(optimizing.parameters(seed), runtime=runtime)
     state_dict = optimizer.state_dict()
     assert state_dict["state"] == {}
@@ -167,7 +167,7 @@ def test_a_wrong_state_dict_is_refused_and_nothing_changes(runtime, seed, change
         assert optimizing.same(state.values(), after["state"][index].values())
 
 
-def test_what_is_no_state_dict_and_what_is_no_path_is_named(runtime, spill):
+def test_broken_state_dicts_and_paths_are_named(runtime, spill):
     optimizer = sluice.torch.AdamW([torch.nn.Parameter(torch.ones(4))], runtime=runtime)
     with pytest.raises(sluice.InvalidArgument, match="the state dict is NoneType; take that of state_dict"):
         optimizer.load_state_dict(None)

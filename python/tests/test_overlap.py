@@ -59,7 +59,7 @@ def overlapped(model, runtime, **options):
 
 @pytest.mark.parametrize("clip_norm", [None, 0.1])
 @pytest.mark.parametrize("dtype,states", [(torch.float32, "fp32"), (torch.bfloat16, "8bit")])
-def test_it_gives_the_bits_of_a_step_that_blocks(runtime, make_runtime, seed, dtype, states, clip_norm):
+def test_overlap_gives_the_bits_of_a_step_that_blocks(runtime, make_runtime, seed, dtype, states, clip_norm):
     model, reference = model_of(seed, dtype), model_of(seed, dtype)
     optimizer = overlapped(model, runtime, states=states, clip_norm=clip_norm)
     blocking = sluice.torch.AdamW(reference.parameters(), lr=1e-2, states=states, clip_norm=clip_norm,

@@ -40,7 +40,7 @@ def early(model, runtime, **options):
 
 @pytest.mark.parametrize("held", [0, 64 << 20])
 @pytest.mark.parametrize("dtype,states", [(torch.float32, "fp32"), (torch.bfloat16, "bf16")])
-def test_it_gives_the_bits_of_a_step_after_backward(runtime, make_runtime, monkeypatch, seed, dtype,
+def test_a_step_in_backward_gives_the_bits_of_one_after_it(runtime, make_runtime, monkeypatch, seed, dtype,
                                                     states, held):
     monkeypatch.setattr(_early, "_HELD_BYTES", held)
     model, reference = model_of(seed, dtype), model_of(seed, dtype)
@@ -152,7 +152,7 @@ def read(model, optimizer):
     (share_between_segments, r"parameter '\d' was used up .* segments of a reentrant checkpoint share"),
     (read, "the gradient of parameter '0' was used up .* aten.abs"),
 ])
-def test_what_needs_whole_gradients_is_refused_by_name(runtime, seed, misuse, origin):
+def test_options_that_need_whole_gradients_are_refused_by_name(runtime, seed, misuse, origin):
     model = model_of(seed)
     optimizer = early(model, runtime)
     with pytest.raises(sluice.FailedPrecondition, match=origin):

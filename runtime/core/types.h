@@ -30,7 +30,7 @@ inline constexpr PageIndex kNoPage = std::numeric_limits<PageIndex>::max();
 
 using PagesByTier = std::array<std::uint32_t, kTiersMax>;
 
-enum class Direction : std::uint8_t { kIn, kOut };
+enum class LinkDirection : std::uint8_t { kIn, kOut };
 
 /// Effect of an access on a page as a whole. kOverwrite covers the page fully: nothing is paged in.
 enum class PageMode : std::uint8_t { kRead, kWrite, kOverwrite };

@@ -28,7 +28,7 @@ class EmulatedRange : public DeviceRange {
 
 class EmulatedDeviceImpl : public EmulatedDevice {
  public:
-  EmulatedDeviceImpl(const EmulatedDeviceOptions& options, std::unique_ptr<numa::Arena> arena)
+  EmulatedDeviceImpl(const EmulatedHbmOptions& options, std::unique_ptr<numa::Arena> arena)
       : cpus_(options.cpus), arena_(std::move(arena)) {
     SetRates(options.rates);
   }
@@ -116,7 +116,7 @@ class EmulatedDeviceImpl : public EmulatedDevice {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<EmulatedDevice>> EmulatedDevice::Create(
-    const EmulatedDeviceOptions& options) {
+    const EmulatedHbmOptions& options) {
   const EmulatedRates& rates = options.rates;
   if (!(rates.in_bytes_per_second >= 0 && rates.out_bytes_per_second >= 0 &&
         rates.latency_seconds >= 0)) {

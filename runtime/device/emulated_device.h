@@ -18,7 +18,7 @@ struct EmulatedRates {
   double latency_seconds = 0;
 };
 
-struct EmulatedDeviceOptions {
+struct EmulatedHbmOptions {
   std::uint64_t page_bytes = 0;
   std::uint32_t frames = 0;
   EmulatedRates rates;
@@ -34,8 +34,7 @@ struct EmulatedDeviceOptions {
 class EmulatedDevice : public Device {
  public:
   /// Errors: InvalidArgument, ResourceExhausted (memory, threads).
-  static absl::StatusOr<std::unique_ptr<EmulatedDevice>> Create(
-      const EmulatedDeviceOptions& options);
+  static absl::StatusOr<std::unique_ptr<EmulatedDevice>> Create(const EmulatedHbmOptions& options);
   /// Sets the rates of copies that have not started. REQUIRES: no rate is negative.
   virtual void SetRates(const EmulatedRates& rates) = 0;
   /// Facts of the device's memory, with the fallbacks to announce.

@@ -27,7 +27,7 @@ class WorkQueue {
     changed_.NotifyOne();
   }
 
-  /// Nothing is pushed from now on; Run returns when all is done.
+  /// Ends the queue: no work is pushed from now on, and Run returns when all work is done.
   void Close() {
     base::MutexLock lock(mutex_);
     closing_ = true;

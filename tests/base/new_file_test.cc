@@ -108,7 +108,7 @@ TEST_P(NewFileTest, ADirectoryInTheWayIsNamed) {
   EXPECT_EQ(directory_.entries(), 1);
 }
 
-TEST_P(NewFileTest, WhereNoFileCanBeIsFoundBeforeTheWork) {
+TEST_P(NewFileTest, APathThatTakesNoFileIsRefusedBeforeTheWork) {
   const NewFileOptions options{.calls = &calls_};
   EXPECT_THAT(NewFile::Create(path() + "/file", options),
               IsStatus(Code::kNotFound, "directory " + path() + " does not exist"));

@@ -36,7 +36,7 @@ TEST(ChildOutputTest, AnInterruptEndsTheWholeGroup) {
   EXPECT_THAT(output, testing::HasCode(absl::StatusCode::kCancelled));
 }
 
-TEST(ChildOutputTest, WhatNeverEndsIsEnded) {
+TEST(ChildOutputTest, AChildThatNeverEndsIsEnded) {
   const auto words = Shell("sleep 1000 & sleep 1000");
   const auto output = RunChild({.words = words, .seconds_max = 0.1});
   EXPECT_THAT(
@@ -44,7 +44,7 @@ TEST(ChildOutputTest, WhatNeverEndsIsEnded) {
       testing::IsStatus(absl::StatusCode::kDeadlineExceeded, "sh had not ended after 0.1 seconds"));
 }
 
-TEST(ChildOutputTest, WhatClosesItsOutputAndGoesOnIsEnded) {
+TEST(ChildOutputTest, AChildThatClosesItsOutputAndGoesOnIsEnded) {
   const auto words = Shell("exec >&- 2>&-; sleep 1000");
   const auto output = RunChild({.words = words, .seconds_max = 0.1});
   EXPECT_THAT(output, testing::HasCode(absl::StatusCode::kDeadlineExceeded));

@@ -104,7 +104,7 @@ std::string Replace(std::string text, const std::string& from, const std::string
   return text.replace(text.find(from), from.size(), to);
 }
 
-TEST(FioTest, WhatIsNoSuccessIsAnError) {
+TEST(FioTest, AFailedRunIsAnError) {
   const auto code = absl::StatusCode::kInternal;
   EXPECT_THAT(ParseFio(""), IsStatus(code, "cannot be read"));
   EXPECT_THAT(ParseFio("{\n\"jobs\": [}"), IsStatus(code, "cannot be read"));

@@ -51,7 +51,7 @@ TEST(RowOutputTest, AJudgedRowHasItsCeiling) {
   EXPECT_FALSE(json.contains("peer"));
 }
 
-TEST(RowOutputTest, WhatDoesNotApplyIsAbsent) {
+TEST(RowOutputTest, FieldsThatDoNotApplyAreAbsent) {
   const Json json = Json::parse(RowToJson("store", {.name = "all/geomean", .unit = "ratio"}, {}));
   for (const char* key : {"ratio",
                           "ceiling",

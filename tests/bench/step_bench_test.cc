@@ -125,7 +125,7 @@ TEST_F(StepBenchTest, APolicyMayBeNamed) {
   EXPECT_EQ(rows_.size(), 1U);
 }
 
-TEST_F(StepBenchTest, WhatTheUserCanPutRightIsSaidFirst) {
+TEST_F(StepBenchTest, MistakesOfTheUserAreReportedFirst) {
   const auto with = [this](auto change) {
     StepBenchOptions options = options_;
     change(options);

@@ -45,7 +45,7 @@ TEST(StepCaseTest, FewerParametersHaveASmallerBudget) {
   EXPECT_EQ(BudgetBytes(which, kUsualCount / 4), std::uint64_t{400} << 20);
 }
 
-TEST(StepCaseTest, OnlyWhatIsAskedForHasALimit) {
+TEST(StepCaseTest, OnlyJudgedCasesHaveALimit) {
   EXPECT_EQ(Find("adamw/fp32/fp32/512MiB").limit, 1.10);
   EXPECT_EQ(Find("adamw/fp32/fp32/256MiB").limit, 0);
   EXPECT_EQ(Find("adamw/fp32/fp32/50%").limit, 1.15);

@@ -82,7 +82,7 @@ TEST(StepsTest, TheFirstErrorEndsTheStretch) {
   EXPECT_EQ(steps.bytes(), 0U);
 }
 
-TEST(StepsTest, WhatIsNoLongerWantedEndsTheStretch) {
+TEST(StepsTest, AFailureEndsTheStretch) {
   Steps steps(MakeLoad(Direction::kRead, Pattern::kSeq));
   const Step held = *steps.Next();
   steps.Fail(absl::CancelledError("enough"));

@@ -171,7 +171,7 @@ TEST_F(StoreBenchTest, AnInterruptEndsTheFirstWriting) {
   EXPECT_LT(asked, 30) << "of 64 pages";
 }
 
-TEST_F(StoreBenchTest, WhatTheUserCanPutRightIsSaidFirst) {
+TEST_F(StoreBenchTest, MistakesOfTheUserAreReportedFirst) {
   const auto with = [this](auto change) {
     StoreBenchOptions options = options_;
     change(options);

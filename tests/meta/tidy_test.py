@@ -10,6 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
 import tidy  # noqa: E402  (the path above comes first)
+import tidy_text  # noqa: E402
 
 BASE = {
     "include/sluice/units.h": "#pragma once\n#include <cstdint>\n",
@@ -236,6 +237,20 @@ class CountsTest(TidyTestCase):
         self.expect_clean({"ARCHITECTURE.md": rows, "tests/io/a.h": "#pragma once\n"})
         self.expect("folder-row", {"ARCHITECTURE.md": rows, "io/ring/a.h": "#pragma once\n"}, "io/ring")
         self.expect("folder-row", {"ARCHITECTURE.md": rows + "| `gone/` | what |\n"}, "ARCHITECTURE.md")
+        self.expect("folder-row", {"ARCHITECTURE.md": rows, "python/src/a.py": "a = 1\n"}, "python/src")
+        self.expect_clean({"ARCHITECTURE.md": rows + "| `python/src/` | what |\n", "python/src/a.py": "a = 1\n"})
+
+    def test_the_column_of_layers_is_that_of_the_check(self):
+        text = (ROOT / "ARCHITECTURE.md").read_text()
+        self.assertEqual(list(tidy_text.layer_rows(tidy.Tree({"ARCHITECTURE.md": text}), tidy.LAYERS)), [])
+        for cell, other in [("| include, base, numa |", "| include, base |"),
+                            ("| everything but tests, examples and python |", "| everything but tests and python |"),
+                            ("| include, runtime/optim |", "| include, runtime/optim, gone |"),
+                            ("| `workloads/` |", "| workloads |")]:
+            with self.subTest(other=other):
+                changed = tidy.Tree({"ARCHITECTURE.md": text.replace(cell, other)})
+                found = list(tidy_text.layer_rows(changed, tidy.LAYERS))
+                self.assertEqual(len(found), 1, found)
 
 
 class LinesTest(TidyTestCase):
@@ -272,6 +287,9 @@ class LinesTest(TidyTestCase):
         for kind in ["class Page {", "  struct Page final : A {", "using Page = int;", "enum class Page : int {"]:
             with self.subTest(kind=kind):
                 self.expect("two-types", {"io/a.h": "#pragma once\n" + kind + "\n", "runtime/core/page.h": page})
+        for folder in ["bench", "tools", "python/binding"]:
+            with self.subTest(folder=folder):
+                self.expect("two-types", {f"{folder}/a.h": page, "runtime/core/page.h": page})
         self.expect_clean({"io/a.h": "#pragma once\nclass Page;\n", "runtime/core/page.h": page})
         ticket = "#pragma once\nclass Ticket {\n"
         both = {"include/sluice/op.h": ticket, "runtime/core/machine/page.h": ticket}
@@ -288,6 +306,33 @@ class LinesTest(TidyTestCase):
         self.expect_clean({"io/a-inl.h": guard})
         self.expect("pragma-once", {"io/a.h": guard})
         self.expect("pragma-once", {"io/a-inl.h": "int x;\n"})
+
+
+class CommitsTest(unittest.TestCase):
+
+    @staticmethod
+    def rules_of(subject, parents=("a",), seconds=tidy_text.SUBJECTS_SINCE):
+        commit = tidy_text.Commit("0123abc", seconds, parents, subject)
+        return [finding.rule for finding in tidy.run(tidy.Tree(BASE, [commit]))]
+
+    def test_a_subject_has_72_characters(self):
+        self.assertEqual(self.rules_of("x" * 72), [])
+        self.assertEqual(self.rules_of("x" * 73), ["commit-subject"])
+
+    def test_a_subject_names_one_thing(self):
+        self.assertEqual(self.rules_of("Write a; read b"), ["commit-subject"])
+        self.assertEqual(self.rules_of("Join a; b", parents=("a", "b")), [])
+
+    def test_old_commits_stay(self):
+        self.assertEqual(self.rules_of("x" * 73, seconds=tidy_text.SUBJECTS_SINCE - 1), [])
+
+    def test_commits_are_those_of_git(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual(tidy_text.commits_of(folder), [])
+            author = ["-c", "user.name=a", "-c", "user.email=a@b"]
+            for command in (["init", "-q"], [*author, "commit", "-q", "--allow-empty", "-m", "Say\ta"]):
+                subprocess.run(["git", "-C", folder, *command], check=True)
+            self.assertEqual([(c.parents, c.subject) for c in tidy_text.commits_of(folder)], [([], "Say\ta")])
 
 
 class CommandTest(unittest.TestCase):

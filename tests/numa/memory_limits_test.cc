@@ -44,7 +44,7 @@ class MemoryLimitsTest : public ::testing::Test {
   std::string root_;
 };
 
-TEST_F(MemoryLimitsTest, WithoutAGroupWhatTheSystemHasIsAvailable) {
+TEST_F(MemoryLimitsTest, TheMemoryOfTheSystemIsAvailableWithoutAGroup) {
   const MemoryLimits limits = Read();
   EXPECT_EQ(limits.total_bytes, 1024 * kLimitMiB);
   EXPECT_EQ(limits.system_available_bytes, 512 * kLimitMiB);
@@ -172,7 +172,7 @@ TEST_F(MemoryLimitsTest, HierarchiesAreReadWhereTheyAreMounted) {
   EXPECT_EQ(Read().available_source, root_ + "/cg/me m/a/memory.limit_in_bytes");
 }
 
-TEST_F(MemoryLimitsTest, OfBothVersionsTheTighterCounts) {
+TEST_F(MemoryLimitsTest, TheTighterLimitOfBothVersionsCounts) {
   Write("proc/self/cgroup", "4:memory:/a\n0::/b\n");
   Write("proc/self/mountinfo",
         "35 31 0:32 / /cg/memory rw - cgroup cgroup rw,memory\n"

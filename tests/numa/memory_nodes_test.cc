@@ -172,7 +172,7 @@ TEST(SplitFramesTest, OneNodeTakesAllThatItMayHave) {
   EXPECT_EQ(DescribeLack(101, kNodesMiB, nodes), "");
 }
 
-TEST(SplitFramesTest, WhatANodeLacksGoesToTheOthers) {
+TEST(SplitFramesTest, FramesThatANodeLacksGoToTheOthers) {
   const auto nodes = NodesWith({11, 3, 50, 50});
   EXPECT_THAT(*SplitFrames(40, kNodesMiB, nodes), ElementsAre(11, 3, 13, 13));
   EXPECT_EQ(DescribeLack(40, kNodesMiB, nodes),

@@ -39,7 +39,7 @@ TEST(MemorySumTest, AddsWhatIsMemory) {
   EXPECT_EQ(sum.bytes(), 30 * kSumMiB);
 }
 
-TEST(MemorySumTest, WhatFitsExactlyFits) {
+TEST(MemorySumTest, AnExactFitIsAccepted) {
   EXPECT_THAT(CheckFits(FramesAndTables(), Available(13 * kSumMiB), "it", "less"), IsOk());
 }
 

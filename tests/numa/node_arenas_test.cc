@@ -202,7 +202,7 @@ TEST(NodeArenasTest, AnUnevenSplitSaysWhyAndHow) {
   ExpectFramesHold(*arenas);
 }
 
-TEST(NodeArenasTest, WhatIsOffHasThatReasonWhereItLacks) {
+TEST(NodeArenasTest, AFeatureThatIsOffHasThatReason) {
   NodeArenasOptions options = OneNodeMissing();
   options.bind = false;
   options.even = false;

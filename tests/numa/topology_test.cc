@@ -58,7 +58,7 @@ TEST(TopologyTest, AMemoryNodeBesideThoseOfThePackagesHasNoCpus) {
   EXPECT_THAT(topology->nodes[2].near_cpus, ElementsAre(0, 1, 2, 3));
 }
 
-TEST(TopologyTest, OfTwoNodesWithTheSameCpusTheFirstHasThem) {
+TEST(TopologyTest, TheFirstOfTwoNodesWithTheSameCpusHasThem) {
   const auto topology = testing::SyntheticTopology("pack:1 [numa] [numa] core:2 pu:1");
   ASSERT_TRUE(topology.ok()) << topology.status();
   ASSERT_EQ(topology->nodes.size(), 2u);

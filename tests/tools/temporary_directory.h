@@ -16,14 +16,14 @@ class TemporaryDirectory : public testing::TempDirectory {
  public:
   std::string operator/(std::string_view name) const { return path() + "/" + std::string(name); }
 
-  /// Writes a file into it; the file's path.
+  /// Writes a file into the directory. Returns the file's path.
   std::string Write(std::string_view name, std::string_view content) const {
     const std::string file = *this / name;
     std::ofstream(file, std::ios::binary) << content;
     return file;
   }
 
-  /// The names in it, sorted.
+  /// Names of the directory's entries, sorted.
   std::vector<std::string> Names() const {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(path())) {

@@ -38,7 +38,7 @@ void SimTrace::OnAction(const core::Action& action, double seconds) {
 
 void SimTrace::OnTransfer(std::size_t link, const sim::SimTransfer& transfer) {
   const auto page = pages_.find(transfer.task);
-  const bool in = transfer.direction == core::Direction::kIn;
+  const bool in = transfer.direction == core::LinkDirection::kIn;
   std::string track = LinkName(setting_.machine, link);
   if (setting_.machine.links[link].paths.size() > 1) {
     track += fmt::format(" path {}", transfer.path + 1);

@@ -74,7 +74,8 @@ void NoteEnd(int signal) {
     Answer(kEndOnTerminal);
     return;
   }
-  // One that comes at once is the same: timeout(1) and others signal the process, then its group.
+  // A second signal that comes at once counts as the first: timeout(1) and others signal the
+  // process, then its group.
   if (now - first < kSameSignal.count() || signal == SIGXCPU) return;
   EndNow(signal);
 }

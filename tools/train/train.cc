@@ -114,7 +114,7 @@ absl::Status CheckModel(const TrainFlags& flags) {
 
 /// Checks that need no text. The check of the model comes before that of its size, which says less
 /// of a wrong model. Opens the directory of --state if it is there.
-absl::Status CheckRun(const TrainFlags& flags, Console& console, RunState* state) {
+absl::Status CheckRun(const TrainFlags& flags, Console& console, RunSaves* state) {
   SLUICE_RETURN_IF_ERROR(CheckSavePlace(flags));
   SLUICE_RETURN_IF_ERROR(CheckJudgedSteps(flags, 0));
   std::error_code error;
@@ -129,7 +129,7 @@ absl::Status CheckRun(const TrainFlags& flags, Console& console, RunState* state
 
 absl::StatusOr<int> TrainWith(const TrainFlags& flags, InterruptWatch& watch) {
   Console console(flags.json ? Console::Mode::kJson : Console::Mode::kText);
-  RunState state;
+  RunSaves state;
   SLUICE_RETURN_IF_ERROR(CheckRun(flags, console, &state));
   SLUICE_ASSIGN_OR_RETURN(Corpus corpus, LoadText(flags, console));
   state.note = DescribeRun(flags.settings, corpus.hash);

@@ -8,15 +8,15 @@
 
 namespace sluice::python {
 
-enum class Direction { kIn, kOut };
+enum class CopyDirection { kIn, kOut };
 
 /// The bytes of a Python buffer, exported while this lives. A copy in reads them, and a copy out
 /// writes them. REQUIRES: the GIL, in the destructor, too.
 class Buffer {
  public:
   /// Raises the error of the object: BufferError if it is not C-contiguous, or read-only for kOut.
-  Buffer(const nanobind::object& object, Direction direction) {
-    const int flags = PyBUF_C_CONTIGUOUS | (direction == Direction::kOut ? PyBUF_WRITABLE : 0);
+  Buffer(const nanobind::object& object, CopyDirection direction) {
+    const int flags = PyBUF_C_CONTIGUOUS | (direction == CopyDirection::kOut ? PyBUF_WRITABLE : 0);
     if (PyObject_GetBuffer(object.ptr(), &view_, flags) != 0) throw nanobind::python_error();
   }
   ~Buffer() {

@@ -33,7 +33,7 @@ Access ReadOf(const TensorState& tensor) {
 
 }  // namespace
 
-std::shared_ptr<Copier> Copier::Create(std::shared_ptr<Session> session, Direction direction) {
+std::shared_ptr<Copier> Copier::Create(std::shared_ptr<Session> session, CopyDirection direction) {
   (void)session->runtime();
   // The thread does not exist in a child of fork. There the destructor of `changed_` would wait for
   // the thread without end.
@@ -63,7 +63,7 @@ std::unique_ptr<BackgroundCopy> Copier::Start(const std::shared_ptr<TensorState>
                                      std::to_string(tensor->bytes()) + " bytes, and the buffer " +
                                      std::to_string(buffer.bytes().size())));
   }
-  if (direction_ == Direction::kOut) {
+  if (direction_ == CopyDirection::kOut) {
     const Access access = ReadOf(*tensor);
     RaiseIfError(WithoutGil([&] { return runtime->Prefetch({&access, 1}); }));
   }
@@ -107,8 +107,8 @@ absl::Status Copier::Copy(const CopyJob& job) const {
     const std::uint64_t size = std::min(kSliceBytes, job.bytes.size() - at);
     const std::span<std::byte> slice = job.bytes.subspan(at, size);
     const TensorId id = job.tensor->id();
-    const absl::Status copied = direction_ == Direction::kIn ? job.runtime->Write(id, slice, at)
-                                                             : job.runtime->Read(id, slice, at);
+    const absl::Status copied = direction_ == CopyDirection::kIn ? job.runtime->Write(id, slice, at)
+                                                                 : job.runtime->Read(id, slice, at);
     if (!copied.ok()) return copied;
   }
   return absl::OkStatus();
@@ -207,10 +207,10 @@ void BindCopier(nanobind::module_& module) {
       .def("wait_for_room", &Copier::WaitForRoom)
       .def("stop", &Copier::Stop);
   module.def("copier_in", [](std::shared_ptr<Session> session) {
-    return Copier::Create(std::move(session), Direction::kIn);
+    return Copier::Create(std::move(session), CopyDirection::kIn);
   });
   module.def("copier_out", [](std::shared_ptr<Session> session) {
-    return Copier::Create(std::move(session), Direction::kOut);
+    return Copier::Create(std::move(session), CopyDirection::kOut);
   });
 }
 

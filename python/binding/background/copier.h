@@ -39,7 +39,7 @@ class BackgroundCopy;
 class Copier : public std::enable_shared_from_this<Copier> {
  public:
   /// Raises TierFull (ResourceExhausted) if no thread can be started.
-  static std::shared_ptr<Copier> Create(std::shared_ptr<Session> session, Direction direction);
+  static std::shared_ptr<Copier> Create(std::shared_ptr<Session> session, CopyDirection direction);
   ~Copier();
   Copier(const Copier&) = delete;
   Copier& operator=(const Copier&) = delete;
@@ -58,7 +58,7 @@ class Copier : public std::enable_shared_from_this<Copier> {
 
  private:
   friend class BackgroundCopy;
-  Copier(std::shared_ptr<Session> session, Direction direction)
+  Copier(std::shared_ptr<Session> session, CopyDirection direction)
       : session_(std::move(session)), direction_(direction) {}
   void Run();
   std::shared_ptr<CopyJob> Next();
@@ -78,7 +78,7 @@ class Copier : public std::enable_shared_from_this<Copier> {
     Buffer buffer;
   };
   const std::shared_ptr<Session> session_;
-  const Direction direction_;
+  const CopyDirection direction_;
   /// Buffers of copies that were dropped while they ran. Guarded by the GIL.
   std::vector<std::unique_ptr<Kept>> kept_;
   std::mutex mutex_;

@@ -20,10 +20,12 @@ class View(numpy.lib.mixins.NDArrayOperatorsMixin):
 
     A view works like a NumPy array inside the ``with`` block of its lease: ``view[...]``,
     ``view += 1``, ``np.sum(view)``. ``numpy()`` is that array, and ``torch()`` a torch tensor on
-    the same memory. After the block every use of the view raises FailedPrecondition. Arrays and
-    torch tensors that were taken from it must not be touched then: their pages may be gone (SIGSEGV).
-    The views of a read lease are not writeable in NumPy. PyTorch has no such tensors: a write
-    through one is an error at the end of the block.
+    the same memory.
+
+    After the block every use of the view raises FailedPrecondition. Arrays and torch tensors that
+    were taken from it must not be touched then: their pages may be gone (SIGSEGV). The views of a
+    read lease are not writeable in NumPy. PyTorch has no such tensors: a write through one is an
+    error at the end of the block.
     """
 
     def __init__(self, part: Part, mode: str, held: _core.HeldLease) -> None:

@@ -77,7 +77,7 @@ class Stand:
 
 
 class Lost(Stand):
-    """One that loses the update of the last 128 elements, as DeepSpeed does at some widths."""
+    """A peer that loses the update of the last 128 elements, as DeepSpeed does at some widths."""
 
     def step(self):
         last = [*self.model.parameters()][-1].detach().view(-1)[-128:]
@@ -88,7 +88,7 @@ class Lost(Stand):
 
 
 class Differing(Stand):
-    """One that has another gradient, so that its losses are others."""
+    """A peer that has another gradient, so that its losses are others."""
 
     def step(self):
         said = super().step()

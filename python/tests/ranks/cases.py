@@ -122,7 +122,7 @@ def adamw(model, runtime, **options):
 
 @contextlib.contextmanager
 def runtimes(spill):
-    """One that pages, and one that holds everything."""
+    """A runtime that pages, and one that holds everything."""
     with sluice.Runtime(nvme=spill, **PAGED) as paged, sluice.Runtime(**RESIDENT) as resident:
         yield paged, resident
 

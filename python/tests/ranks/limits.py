@@ -1,4 +1,4 @@
-"""What two ranks do where something is finite: drives, locked memory, a disk. See cases.py."""
+"""Two ranks that share finite things: drives, locked memory, a disk. See cases.py."""
 
 import collections
 import contextlib
@@ -31,7 +31,7 @@ def names_of_threads():
 
 
 def parts(drives):
-    """What this rank has of the host's figures."""
+    """Figures of this rank's part of the host."""
     page = 64 << 10
     with sluice.Runtime(
             dram="6MiB", nvme=drives, nvme_bytes="64MiB", page_bytes=page, workers={"threads": 4},
@@ -50,7 +50,7 @@ def parts(drives):
 
 
 def bits(**options):
-    """As the case of that name, with the lines of the logger."""
+    """The case `bits` of cases.py, with the lines of the logger."""
     heard = cases.Heard()
     logging.getLogger("sluice").addHandler(heard)
     # The kernel counts the whole of a huge page where a part is locked.

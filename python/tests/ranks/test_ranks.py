@@ -150,7 +150,7 @@ def test_whole_budgets_of_several_ranks_are_announced(both, spill):
         assert len([line for line in lines if "2 ranks, and LOCAL_WORLD_SIZE is not set" in line]) == 1
 
 
-def test_what_ranks_cannot_do_is_refused_by_name(both, spill, small_seed):
+def test_calls_that_ranks_cannot_make_are_refused_by_name(both, spill, small_seed):
     for errors in both("misuse", spill=str(spill), seed=small_seed):
         assert "'0' is a DTensor, which FSDP2 gathers" in errors["overlap"]
         assert "was used up in backward (step_in_backward=True), and accumulation" in errors["accumulate"]

@@ -79,7 +79,7 @@ def test_parts_are_equal_and_together_never_more_than_the_whole(make_runtime, lo
             assert tiers[name]["budget_bytes"] == whole // count << 16
 
 
-def test_what_a_share_is_too_small_for_is_named(make_runtime, spill):
+def test_needs_above_a_share_are_named(make_runtime, spill):
     least = r"of which this process has 1/100; at least 6400 KiB \(1 pages for each process\)"
     with pytest.raises(sluice.InvalidArgument, match="tiers.dram.bytes is 4 MiB, " + least):
         make_runtime(dram="4MiB", share=(0, 100))

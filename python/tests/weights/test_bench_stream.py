@@ -82,7 +82,7 @@ def test_a_cold_stream_is_compared_with_the_resident_model_and_with_peers(settin
     assert lines["stream/cold/peak"]["skipped"] == "no cgroup"
 
 
-def test_what_settled_passes_read_is_compared_with_the_optimum(setting, here):
+def test_reads_of_settled_passes_are_compared_with_the_optimum(setting, here):
     lines = lines_of("stream/50", setting)
     assert list(lines) == ["stream/50/bytes", "stream/50/time", "stream/50/equal"]
     read = lines["stream/50/bytes"]
@@ -162,7 +162,7 @@ def test_a_dropped_file_is_cold_and_one_in_use_is_refused(setting):
         _checkpoint.drop([checkpoint.folder])
 
 
-def test_what_is_not_cold_or_computes_something_else_is_refused():
+def test_passes_that_are_warm_or_compute_something_else_are_refused():
     def done(read, tokens, digest="a"):
         return {"tokens": tokens, "passes": [{"seconds": 1.0, "read_bytes": read, "digest": digest}]}
 

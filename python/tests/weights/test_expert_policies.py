@@ -153,10 +153,10 @@ def test_a_candidate_may_be_given_as_tensors():
     assert victim == (0, 7) and type(victim[1]) is int
 
 
-def test_what_is_no_policy_is_refused(folder):
+def test_objects_that_are_no_policy_are_refused(folder):
     class Half:
         def touch(self, layer, expert):
-            """Nothing."""
+            """Notes nothing."""
 
     for experts, message in [
             (Own, r"is the class Own, and an object decides: Own\(\)"),

@@ -288,7 +288,7 @@ def refused(config, folder, match, **options):
     assert not any("forward" in module.__dict__ for module in model.modules())
 
 
-def test_what_cannot_be_leased_by_expert_is_refused(tmp_path, folders):
+def test_models_that_cannot_be_leased_by_expert_are_refused(tmp_path, folders):
     llama = checkpoints.llama(num_hidden_layers=1)
     refused(llama, checkpoints.write_model(tmp_path / "llama", llama), "LlamaForCausalLM has no experts")
     refused(MIXTURES["mixtral"], folders["mixtral"], 'is "lfru"; allowed are lfu, lru, or an object', experts="lfru")

@@ -3,6 +3,7 @@
 import io
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -120,6 +121,15 @@ def test_the_example_reads_what_memory_lacks(folder):
         loss = checkpoints.resident(folder)(**inputs, labels=inputs["input_ids"]).loss.item()
     assert ran.stdout.startswith(f"{loss:.4f} nats per token; ")
     assert " of 6 MiB were read in the second pass" in ran.stdout
+
+
+def test_the_example_of_hooks_finds_the_next_token(folder):
+    example = pathlib.Path(__file__).parents[2] / "examples" / "torch_hooks.py"
+    ran = subprocess.run([sys.executable, example, folder, "w3 w99 w5", "8MiB"],
+                         capture_output=True, text=True, check=False, timeout=300)
+    assert ran.returncode == 0, ran.stderr
+    found = re.fullmatch(r"next: (.*); [0-9]+ weights used ([0-9]+) MiB of dram\n", ran.stdout)
+    assert found and found[1] == wanted(folder, "w3 w99 w5", 1) and 0 < int(found[2]) <= 8
 
 
 def test_a_folder_without_a_model_exits_2(tmp_path):

@@ -26,7 +26,7 @@ def test_pages_that_neighbours_share_count_once():
     assert not residents.in_use[1:] and residents.ask("run", experts[3], set())
 
 
-def test_those_that_come_next_leave_last(monkeypatch):
+def test_weights_that_come_next_leave_last(monkeypatch):
     monkeypatch.setattr(Expert, "is_leased", True)
     experts = experts_of([{number} for number in range(5)])
     residents = Residents(Guarded("lru"), 3)

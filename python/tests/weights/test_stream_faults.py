@@ -106,7 +106,7 @@ def test_a_full_disk_leaves_no_half_trace_and_no_work_is_lost(small_disk, folder
             with stream.trace_experts(path):
                 outputs.append(run_experts(model, calls))
         assert raised.value.errno == errno.ENOSPC and raised.value.filename == str(path)
-        with pytest.raises(KeyboardInterrupt):  # it matters more than the trace
+        with pytest.raises(KeyboardInterrupt):  # the interrupt matters more than the trace
             with stream.trace_experts(path):
                 outputs.append(run_experts(model, calls))
                 raise KeyboardInterrupt

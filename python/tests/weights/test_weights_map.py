@@ -76,7 +76,7 @@ def test_tied_weights_have_several_names(tmp_path):
         weights_map(folder, names={"lm_head.weight": "nothing"}, dram="3MiB")
 
 
-def test_it_gives_what_accelerates_own_loader_gives(tmp_path):
+def test_the_map_gives_the_tensors_of_accelerates_own_loader(tmp_path):
     state = {"a": torch.randn(5, 7).bfloat16(), "b": torch.tensor(2.5), "c": torch.arange(9),
              "d": torch.randn(4, 4).to(torch.float8_e4m3fn), "e": torch.randn(3).half()}
     offload_state_dict(tmp_path, state)

@@ -24,9 +24,10 @@ struct Fetches {
   double per_iteration = 0;
 };
 
-/// One walk gives them all: what MIN fetches in an op does not depend on where the run ends. Once
-/// an iteration ends with what an earlier one ended with, all that lies between repeats for ever.
-/// To be found that is held against the last iteration whose number is a power of two.
+/// Fetches of runs of 1, 2 ... `iterations`. One walk gives all of them, because MIN's fetches in
+/// an op do not depend on the end of the run. If two iterations end with the same pages above, the
+/// iterations between them repeat for ever. To find that, the walk keeps its state after the last
+/// iteration whose number is a power of two.
 Fetches LeastFetches(const PageUses& uses, int iterations) {
   InWalk walk(uses);
   walk.BeginEmpty(0);

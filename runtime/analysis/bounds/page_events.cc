@@ -53,8 +53,8 @@ class RunCollector {
   }
 
   /// The runs that something touches.
-  std::vector<PageRun> Take() {
-    std::vector<PageRun> touched;
+  std::vector<AlikePages> Take() {
+    std::vector<AlikePages> touched;
     for (std::size_t i = 0; i < runs_.size(); ++i) {
       if (runs_[i].events.empty()) continue;
       runs_[i].pages = cuts_[i + 1].second - cuts_[i].second;
@@ -117,12 +117,12 @@ class RunCollector {
   /// Cuts in order. Run i reaches from cut i to cut i + 1; behind the last cut of a segment lies
   /// none.
   std::vector<Cut> cuts_;
-  std::vector<PageRun> runs_;
+  std::vector<AlikePages> runs_;
 };
 
 }  // namespace
 
-std::vector<PageRun> CollectPageRuns(const Schedule& schedule, TierKind lowest_above) {
+std::vector<AlikePages> CollectPageRuns(const Schedule& schedule, TierKind lowest_above) {
   return RunCollector(schedule, lowest_above).Take();
 }
 

@@ -36,12 +36,12 @@ struct PageEvent {
 };
 
 /// Pages that lie one behind the other and are touched alike, and the events of each.
-struct PageRun {
+struct AlikePages {
   std::uint64_t pages = 0;
   std::vector<PageEvent> events;
 };
 
 /// All pages that a schedule touches, in order of ops within each. Ranges are cut to their tensors.
-std::vector<PageRun> CollectPageRuns(const Schedule& schedule, TierKind lowest_above);
+std::vector<AlikePages> CollectPageRuns(const Schedule& schedule, TierKind lowest_above);
 
 }  // namespace sluice::analysis

@@ -43,10 +43,9 @@ class PageUses {
     return std::span(uses_).subspan(begin_[op], begin_[op + 1] - begin_[op]);
   }
   std::span<const MetBelow> MetAt(std::uint32_t op) const { return met_[op]; }
-  /// Number of pages that the op holds at once; 0 for an op that exceeds the capacity, which
-  /// cannot.
+  /// Number of pages that the op holds at once; 0 for an op that needs more than the capacity.
   std::uint64_t pinned(std::uint32_t op) const { return pinned_[op]; }
-  /// Most pages that are above beside the op's own while it runs.
+  /// Number of pages above the link that are left for other ops' pages while the op runs.
   std::uint64_t room(std::uint32_t op) const { return capacity_ - pinned_[op]; }
 
  private:

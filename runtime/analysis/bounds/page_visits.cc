@@ -151,7 +151,7 @@ PageVisits VisitsOf(const Schedule& schedule, TierKind lowest_above) {
   PageVisits result{.op_count = static_cast<std::uint32_t>(schedule.ops.size())};
   std::map<std::vector<PageVisit>, std::size_t> items;
   std::uint64_t cost_left = kCostMax;
-  for (const PageRun& run : CollectPageRuns(schedule, lowest_above)) {
+  for (const AlikePages& run : CollectPageRuns(schedule, lowest_above)) {
     const std::vector<std::uint64_t> cuts = CutsOf(run.events);
     const std::uint64_t cost = CostOf(run.events, cuts);
     if (cost > cost_left) continue;

@@ -43,8 +43,8 @@ struct PageVisits {
 
 /// Finds the visits. REQUIRES: schedule.page_bytes > 0. Ranges are cut to their tensors.
 /// Time: n log n in the accesses, whatever the tensors' sizes, unless many of one segment overlap.
-/// Pages of which thousands of parts are told apart are left out when they would take too long.
-/// Less moves then, and a bound remains one.
+/// A page that ops touch in thousands of different parts is left out if it would take too long. A
+/// bound stays a lower bound, because the schedule then has fewer bytes to move.
 PageVisits VisitsOf(const Schedule& schedule, TierKind lowest_above);
 
 }  // namespace sluice::analysis

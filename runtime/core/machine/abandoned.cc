@@ -20,7 +20,7 @@ bool IsOnlyIn(const Page& p, TierIndex tier) {
   if (!p.content || p.file_home || p.reproducible || p.dying || Dies(p)) return false;
   for (TierIndex t = 0; t < kTiersMax; ++t) {
     const PageCopy& copy = p.copies[t];
-    const bool passes = copy.transit && copy.transit_direction == Direction::kIn;
+    const bool passes = copy.transit && copy.transit_direction == LinkDirection::kIn;
     if ((copy.state == CopyState::kValid && !passes) != (t == tier)) return false;
   }
   return true;

@@ -181,8 +181,11 @@ class Core::Impl {
   Progress Advance(PageIndex index, const Goal& want, const Claim& claim);
   Progress AdvanceResident(PageIndex index, const Goal& want, const Claim& claim);
   Progress AdvanceWithoutSource(PageIndex index, const Goal& want, const Claim& claim);
-  std::optional<FrameIndex> TakeHopFrame(
-      PageIndex index, TierIndex hop, Direction direction, const Goal& want, const Claim& claim);
+  std::optional<FrameIndex> TakeHopFrame(PageIndex index,
+                                         TierIndex hop,
+                                         LinkDirection direction,
+                                         const Goal& want,
+                                         const Claim& claim);
   Progress StartHop(PageIndex index, TierIndex source, const Goal& want, const Claim& claim);
   Progress StartFillAt(
       PageIndex index, TierIndex tier, FillKind kind, const Goal& want, const Claim& claim);
@@ -216,8 +219,8 @@ class Core::Impl {
   // frames.cc
   std::optional<FrameIndex> TakeFrame(TierIndex tier, const Claim& claim);
   bool NeededByHead(TierIndex tier, const Claim& claim) const;
-  bool TransitFree(TierIndex tier, Direction direction) const;
-  std::optional<FrameIndex> TakeTransit(TierIndex tier, Direction direction, PageIndex index);
+  bool TransitFree(TierIndex tier, LinkDirection direction) const;
+  std::optional<FrameIndex> TakeTransit(TierIndex tier, LinkDirection direction, PageIndex index);
   FrameIndex TransitFrames(TierIndex tier) const;
   FrameIndex TransitReserve(TierIndex tier) const;
   FrameIndex TakeFrameFor(TierIndex tier, PageIndex index);

@@ -257,7 +257,7 @@ std::optional<FrameIndex> Core::Impl::TakeForEviction(TierIndex tier,
   const bool stays = claim.purpose == Purpose::kAhead && IsKept(index, tier);
   const bool passes = page(index).lowest > tier && !tiers_[tier + 1].fenced && !stays;
   if (passes && options_.policy->EvictTo(tier - 1, index) > tier) {
-    if (auto frame = TakeTransit(tier, Direction::kOut, index)) return frame;
+    if (auto frame = TakeTransit(tier, LinkDirection::kOut, index)) return frame;
   }
   if (room) return TakeFrame(tier, own);
   const std::optional<PageIndex> victim = VictimFor(tier, own);
@@ -265,10 +265,10 @@ std::optional<FrameIndex> Core::Impl::TakeForEviction(TierIndex tier,
       !victim.has_value() || (!FreeToLeave(pages_[*victim], tier) &&
                               UseKnown(pages_[*victim], tier) <= UseKnown(pages_[index], tier));
   if (passes && further) {
-    if (auto frame = TakeTransit(tier, Direction::kOut, index)) return frame;
+    if (auto frame = TakeTransit(tier, LinkDirection::kOut, index)) return frame;
   }
   if (auto frame = TakeFrame(tier, own)) return frame;
-  return passes || MoverMakesWay(tier, claim) ? TakeTransit(tier, Direction::kOut, index)
+  return passes || MoverMakesWay(tier, claim) ? TakeTransit(tier, LinkDirection::kOut, index)
                                               : std::nullopt;
 }
 

@@ -58,7 +58,7 @@ bool Core::Impl::NeededByHead(TierIndex tier, const Claim& claim) const {
       needs.begin(), needs.end(), [&](const Need& need) { return passes(need) && --spare == 0; });
 }
 
-bool Core::Impl::TransitFree(TierIndex tier, Direction direction) const {
+bool Core::Impl::TransitFree(TierIndex tier, LinkDirection direction) const {
   const TierState& state = tiers_[tier];
   const bool middle = tier > 0 && tier < last_tier();
   return middle && state.pool.free_count() > 0 &&
@@ -66,7 +66,7 @@ bool Core::Impl::TransitFree(TierIndex tier, Direction direction) const {
 }
 
 std::optional<FrameIndex> Core::Impl::TakeTransit(TierIndex tier,
-                                                  Direction direction,
+                                                  LinkDirection direction,
                                                   PageIndex index) {
   TierState& state = tiers_[tier];
   if (!TransitFree(tier, direction)) return std::nullopt;
@@ -178,8 +178,8 @@ bool Core::Impl::IsCandidate(const Page& p, TierIndex tier) const {
   return ((p.head_wants >> tier) & 1) == 0 && IsIdle(p, tier);
 }
 
-/// Nothing is written for it, now or later: it is dead, or valid further down. A doomed copy counts
-/// only while there is nowhere else to go.
+/// Whether the page leaves the tier without a write, now or later: its content is dead, or valid in
+/// a lower tier. A doomed copy below counts only while there is nowhere else to go.
 bool Core::Impl::FreeToLeave(const Page& p, TierIndex tier) const {
   if (p.copies[tier].state == CopyState::kPlaced || !p.content || p.file_home) return true;
   const bool fenced = tiers_[last_tier()].fenced;

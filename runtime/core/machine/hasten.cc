@@ -28,8 +28,8 @@ void Core::Impl::HastenForRoom() {
   for (TierIndex t = 0; t < last_tier(); ++t) HastenForRoomIn(t);
 }
 
-/// Makes as many page-outs urgent as there are tickets' claims to the room: those that were started
-/// so, then the oldest others.
+/// Makes one page-out urgent per ticket that claims a frame of the tier. Page-outs that were
+/// started as urgent count; the oldest others follow.
 void Core::Impl::HastenForRoomIn(TierIndex tier) {
   std::uint32_t served = 0;
   for (const Shortage& shortage : shortages_) {
@@ -41,7 +41,7 @@ void Core::Impl::HastenForRoomIn(TierIndex tier) {
     });
     ++served;
     if (coming >= served) continue;
-    // Pages on their way out first: one that is only cleaned leaves when nothing else does.
+    // Pages on their way out come first. A page that is only cleaned leaves if no other page does.
     for (const bool leaving : {true, false}) {
       const auto found = std::find_if(unhurried_.begin(), unhurried_.end(), [&](TaskNumber number) {
         const Task& task = tasks_.at(number);

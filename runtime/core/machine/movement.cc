@@ -127,7 +127,7 @@ Core::Impl::Progress Core::Impl::StartHop(PageIndex index,
     Recheck(index);
   }
   if (LinkFull(source, hop, claim.purpose)) return Progress::kBlocked;
-  const Direction direction = in ? Direction::kIn : Direction::kOut;
+  const LinkDirection direction = in ? LinkDirection::kIn : LinkDirection::kOut;
   Claim moving = claim;
   moving.mover = index;
   moving.arrives = hop == want.tier;
@@ -146,7 +146,7 @@ Core::Impl::Progress Core::Impl::StartHop(PageIndex index,
 /// frame. It does so only with its final frame in hand, so that transit frames never wait for
 /// residency (I9).
 std::optional<FrameIndex> Core::Impl::TakeHopFrame(
-    PageIndex index, TierIndex hop, Direction direction, const Goal& want, const Claim& claim) {
+    PageIndex index, TierIndex hop, LinkDirection direction, const Goal& want, const Claim& claim) {
   Page& p = page(index);
   if (p.held_tier == hop) {
     p.held_tier = kNoTier;
@@ -187,7 +187,7 @@ Core::Impl::Progress Core::Impl::StartFillAt(
   Claim moving = claim;
   moving.mover = index;
   moving.arrives = tier == want.tier;
-  const std::optional<FrameIndex> frame = TakeHopFrame(index, tier, Direction::kIn, want, moving);
+  const auto frame = TakeHopFrame(index, tier, LinkDirection::kIn, want, moving);
   if (!frame.has_value()) return Progress::kBlocked;
   Task task{.kind = TaskKind::kFill, .page = index, .target = tier, .target_frame = *frame};
   task.fill = kind;
@@ -210,7 +210,7 @@ TaskNumber Core::Impl::AddTask(const Task& task) {
   return next_task_++;
 }
 
-/// One that has ended.
+/// Takes a task that has ended off the list.
 Task Core::Impl::TakeTask(TaskNumber number) {
   const auto found = tasks_.find(number);
   SLUICE_CHECK(found != tasks_.end(), "a task is reported once");
@@ -369,8 +369,8 @@ void Core::Impl::On(const TaskFailed& event) {
   ReleaseLate(task.page);
 }
 
-/// Whether a page whose copy in the last tier cannot be read is to be refilled: the copy stays, as
-/// the refill may fail, too.
+/// Whether a page whose copy in the last tier cannot be read is to be refilled. The copy stays
+/// valid meanwhile, because the refill may fail too.
 bool Core::Impl::MakesAgain(const Task& task, FailureKind kind) {
   const Page& p = page(task.page);
   const bool valid = task.kind == TaskKind::kCopy && task.source == last_tier() &&
@@ -378,8 +378,8 @@ bool Core::Impl::MakesAgain(const Task& task, FailureKind kind) {
   return valid && kind == FailureKind::kSourceRefused && (p.file_home || p.reproducible);
 }
 
-/// Whether what could not be refilled is still where it could not be read before: it is asked for
-/// there again.
+/// Ends the refill of a page whose copy in the last tier could not be read. Returns whether that
+/// copy is still there: it is read again then.
 bool Core::Impl::KeepsRefused(Page& p) {
   p.refused = false;
   return p.copies[last_tier()].state == CopyState::kValid;

@@ -50,7 +50,7 @@ void Core::Impl::CloseWhatIsBarred(TierIndex wanted, const Claim& claim, NeedQue
   for (TierIndex hop = wanted; hop < last_tier(); ++hop) {
     const auto below = static_cast<TierIndex>(hop + 1);
     const bool no_frame =
-        IsDry(hop, claim) && (hop == wanted || dry || !TransitFree(hop, Direction::kIn));
+        IsDry(hop, claim) && (hop == wanted || dry || !TransitFree(hop, LinkDirection::kIn));
     if (no_frame || LinkFull(below, hop, claim.purpose)) {
       NeedQueue::Close(NeedQueue::Up(hop, wanted), pass);
     }

@@ -33,7 +33,7 @@ struct PageCopy {
   bool transit = false;    ///< true if the copy is in a transit frame
   /// Whether the copy may soon be unreadable, and another is to take its place.
   bool doomed = false;
-  Direction transit_direction = Direction::kIn;
+  LinkDirection transit_direction = LinkDirection::kIn;
   bool known = false;      ///< true if the policy knows that the page is here
   bool candidate = false;  ///< true if the policy knows that the page is evictable
   bool told_free = false;  ///< fact as the policy knows it: the page leaves for free

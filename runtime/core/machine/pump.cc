@@ -87,7 +87,7 @@ void Core::Impl::ContinueTransit(PageIndex index, TierIndex tier) {
   const bool held = p.held_tier != kNoTier;
   const bool wanted = (held && p.goal.tier != kNoTier) || WantedUpTo(p, tier, UINT64_MAX);
   const bool goes_down = held && p.held_tier > tier;
-  const bool comes = copy.transit_direction == Direction::kIn;
+  const bool comes = copy.transit_direction == LinkDirection::kIn;
   if (wanted && (comes || goes_down)) return;  // the page's ticket or goal moves it
   if (!wanted) DropHeld(index);
   if (MayDrop(p, tier)) {

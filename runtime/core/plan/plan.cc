@@ -47,7 +47,8 @@ double SecondsOf(const PlanInput& input) {
   return std::accumulate(input.step_seconds.begin(), input.step_seconds.end(), 0.0);
 }
 
-/// All steps last longer in the same proportion, so that the link carries `least` in that share.
+/// Pace at which a link that needs `least` seconds is busy for that share of the time. All steps
+/// are stretched by one factor.
 TierPace PaceOf(double seconds, double least, double share) {
   return {.stretch = std::max(1.0, least / share / seconds)};
 }
@@ -175,7 +176,7 @@ void SortByUse(std::vector<PlannedFetch>* fetches) {
   });
 }
 
-/// All tiers, one after the other; `link_seconds` is of the last link.
+/// Plans all tiers, one after the other. The result's `link_seconds` is that of the last link.
 TierPlan PlanAll(const PlanRequest& request) {
   const PlanInput& input = request.input;
   TierPlan all{.plan = EmptyPlan(input.step_seconds.size())};

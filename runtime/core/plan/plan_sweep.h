@@ -55,10 +55,10 @@ struct PlannedGap {
 /// is furthest (Belady). It is away only for as long as the link leaves it away. Pages are written
 /// as soon as their last writer is over, in the order in which they were chosen.
 ///
-/// They may be read and stay after that. They come back as late as possible, in time that no other
-/// page has taken. A page that cannot be out by the step, or must come back before it, does not
-/// help. The sweep then takes the next one. When none helps, the furthest leaves nevertheless, and
-/// the step will wait.
+/// Written pages may be read and stay after that. They come back as late as possible, in time that
+/// no other page has taken. A page that cannot be out by the step, or must come back before it,
+/// does not help. The sweep then takes the next one. When none helps, the furthest leaves
+/// nevertheless, and the step will wait.
 ///
 /// Note [As good as the furthest]
 /// The number of pages in the tier only falls, so a step that has room keeps it. The steps that

@@ -81,8 +81,8 @@ Stats RuntimeState::GetStats() const {
   for (core::TierIndex link = 0; link + 1 < tiers_->size(); ++link) {
     if (!tiers_->exists(link + 1)) continue;
     stats.links[tiers_->LinkName(link)] =
-        LinkStats{.in = meters_.Of(link, core::Direction::kIn).Read(),
-                  .out = meters_.Of(link, core::Direction::kOut).Read()};
+        LinkStats{.in = meters_.Of(link, core::LinkDirection::kIn).Read(),
+                  .out = meters_.Of(link, core::LinkDirection::kOut).Read()};
   }
   stats.prefetch = PrefetchOf(core.counters);
   stats.evictions = EvictionsOf(core.counters);

@@ -201,7 +201,7 @@ void CoreThread::On(CallRequest& request) { std::move(request.call)(); }
 
 void CoreThread::On(Completion& completion) {
   const TaskBook::RunningTask task = tasks_.End(completion.task);
-  if (stopping_) return;  // nothing is to follow from it any more
+  if (stopping_) return;  // the core is told of no completion after a stop
   if (!completion.failure) {
     NoteSuccess(task);
     Feed(core::TaskDone{completion.task});

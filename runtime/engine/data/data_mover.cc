@@ -15,8 +15,8 @@
 namespace sluice::engine {
 namespace {
 
-core::Direction DirectionOf(const core::StartCopy& order) {
-  return order.target < order.source ? core::Direction::kIn : core::Direction::kOut;
+core::LinkDirection DirectionOf(const core::StartCopy& order) {
+  return order.target < order.source ? core::LinkDirection::kIn : core::LinkDirection::kOut;
 }
 
 core::TierIndex LinkOf(const core::StartCopy& order) {
@@ -121,7 +121,7 @@ void DataMover::Copy(const core::StartCopy& order, const SegmentPtr& segment) {
   TakeFrame(order.target, order.target_frame, order.page);
   CopyJob job{order, segment, parts_.meters->Of(LinkOf(order), DirectionOf(order)).Begin(), {}};
   if (MapsMeanwhile(order, *segment)) job.landing = std::make_shared<Landing>();
-  const bool in = DirectionOf(order) == core::Direction::kIn;
+  const bool in = DirectionOf(order) == core::LinkDirection::kIn;
   job.range = ProfilerRange::Begin(in ? ProfilerCategory::kPageIn : ProfilerCategory::kPageOut,
                                    [&] { return segment->NameAt(order.page); });
   views_.Run(order.target, order.target_frame, [this, job = std::move(job)]() mutable {
@@ -156,7 +156,8 @@ void DataMover::MapMeanwhile(const CopyJob& job) {
   });
 }
 
-/// Both are over. A page that did not arrive leaves its mapping, as one does that is evicted.
+/// Reports a copy whose transfer and mapping have both ended. A page that did not arrive gives up
+/// its mapping, as an evicted page does.
 void DataMover::FinishLanding(const CopyJob& job) {
   const Landing& landing = *job.landing;
   const core::TaskNumber task = job.order.task;
@@ -182,7 +183,7 @@ void DataMover::Submit(const CopyJob& job) {
     const auto frame = tiers.memory(order.source)->Frame(order.source_frame);
     tiers.store()->Write(order.target_frame, identity, frame, done);
     if (order.urgent) tiers.store()->Hasten(order.target_frame);
-  } else if (DirectionOf(order) == core::Direction::kIn) {
+  } else if (DirectionOf(order) == core::LinkDirection::kIn) {
     MemoryTier& dram = *tiers.memory(order.source);
     const auto started = [this, job] { NoteUnderWay(job); };
     dram.WhenSettled(order.source_frame, [&tiers, &dram, order, started, done] {

@@ -50,10 +50,10 @@ class LinkMeter {
 /// A meter per link and direction; link i joins tiers i and i + 1. Threads: any.
 class LinkMeters {
  public:
-  LinkMeter& Of(core::TierIndex link, core::Direction direction) {
+  LinkMeter& Of(core::TierIndex link, core::LinkDirection direction) {
     return meters_[link][static_cast<std::size_t>(direction)];
   }
-  const LinkMeter& Of(core::TierIndex link, core::Direction direction) const {
+  const LinkMeter& Of(core::TierIndex link, core::LinkDirection direction) const {
     return meters_[link][static_cast<std::size_t>(direction)];
   }
   /// Meter of reads from files that tensors have as their first home.

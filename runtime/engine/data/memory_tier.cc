@@ -101,7 +101,7 @@ class HostTier : public MemoryTier {
   using Chunks = std::vector<std::span<std::byte>>;
 
   absl::Status ResizeNow(core::FrameIndex frames) {
-    // Nobody must know memory that goes.
+    // Memory that goes is unregistered before: no ring and no GPU may know it then.
     UnregisterAllBut(arenas_.ChunksOf(frames));
     const auto resized = frames < frames_ ? arenas_.Shrink(frames) : arenas_.Grow(frames);
     frames_ = arenas_.frame_count();  // some arenas may have changed though one failed

@@ -118,7 +118,7 @@ absl::Status Backends::MakeCudaDevice(const RuntimeOptions& options, core::Frame
 }
 
 absl::Status Backends::MakeEmulatedDevice(const RuntimeOptions& options, core::FrameIndex frames) {
-  device::EmulatedDeviceOptions emulated;
+  device::EmulatedHbmOptions emulated;
   emulated.page_bytes = options.page_bytes.count();
   emulated.frames = frames;
   emulated.rates = {options.emulated.in_bytes_per_second,
@@ -258,10 +258,11 @@ absl::StatusOr<std::unique_ptr<Backends>> Backends::Create(const RuntimeOptions&
       backends->workers_,
       base::WorkerPool::Create(
           {.threads = options.worker_threads,
-           // Bounded in truth by tasks in flight; the core thread must not block.
+           // Far above the tasks in flight, which bound the queue: the core thread must not block.
            .queue_capacity = std::size_t{1} << 20,
            .cpus = options.cpus}));
-  if (frames.nvme > 0) {  // first: a refused spill directory should not cost the touching of arenas
+  // The store comes first: if the spill directory is refused, no time was spent touching arenas.
+  if (frames.nvme > 0) {
     SLUICE_RETURN_IF_ERROR(backends->MakeStore(options, frames.nvme, hooks));
   }
   if (frames.hbm > 0) SLUICE_RETURN_IF_ERROR(backends->FindGpu(options, hooks));

@@ -42,7 +42,7 @@ UpdateFn FindUpdate(const KernelSpec& spec, std::int64_t highway) {
   return nullptr;
 }
 
-/// Whether this processor has it and it was compiled.
+/// Whether this processor has the target's instructions, and kernels for them were compiled.
 bool IsSupported(const TargetName& target) {
   // The answer is kept: cpuid leaves a virtual machine, and takes longer there than the update of a
   // page.

@@ -33,8 +33,8 @@ struct Kernels {
       kState == StateType::kBf16 && kParameter == ParameterType::kBf16;
   using WideGroup = std::conditional_t<kIsNarrow, AlternatingGroup, PairGroup>;
 #endif
-  using Wide = Updater<Formula, kState, kParameter, WideGroup>;
-  using One = Updater<Formula, kState, kParameter, SingleGroup>;
+  using Wide = RunUpdater<Formula, kState, kParameter, WideGroup>;
+  using One = RunUpdater<Formula, kState, kParameter, SingleGroup>;
   static_assert(kStateBlock % Wide::kElements == 0);
 
   /// Updates one element at a time. Returns whether all gradients were finite.

@@ -32,7 +32,7 @@ struct BlockBuffers {
 /// Updates a run, a group of elements at a time. REQUIRES: no run crosses a multiple of 2^32
 /// elements; groups of several begin at even elements.
 template <class Formula, StateType kState, ParameterType kParameter, class Group>
-class Updater {
+class RunUpdater {
  public:
   using D = typename Group::D;
   using V = hn::Vec<D>;
@@ -40,7 +40,7 @@ class Updater {
   static constexpr std::size_t kLanes = hn::MaxLanes(D());
   static constexpr std::size_t kElements = kVectors * kLanes;
 
-  HWY_INLINE Updater(const KernelSpec& spec, const KernelArgs& args, BlockBuffers& buffers)
+  HWY_INLINE RunUpdater(const KernelSpec& spec, const KernelArgs& args, BlockBuffers& buffers)
       : gradient_type_(spec.gradient),
         copy_type_(spec.copy),
         args_(args),

@@ -16,7 +16,7 @@ using optim::ParameterEntry;
 using optim::Pieces;
 
 constexpr std::size_t kElementBytes = 2;  ///< bytes of a copy's element
-/// Pages of a parameter in an op: they fill a whole page of its copy, which so need not be read.
+/// Pages of a parameter in an op. They fill one whole page of its copy, so that page is not read.
 constexpr std::uint64_t kPages = sizeof(float) / kElementBytes;
 
 std::vector<Access> AccessesOf(const ParameterEntry& entry, ElementRange range, AccessMode mode) {

@@ -22,7 +22,7 @@ namespace sluice::optim {
 namespace {
 
 constexpr char kEnd[8] = {'S', 'L', 'U', 'I', 'C', 'E', 'N', 'D'};
-/// Read at a time; a multiple of every block of a sum.
+/// Bytes that a check reads at a time: a multiple of every size of summed blocks.
 constexpr std::size_t kVerifyBytes = std::size_t{1} << 20;
 constexpr std::string_view kWhatToLoad = "name one that has a save";
 

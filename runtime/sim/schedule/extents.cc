@@ -88,7 +88,7 @@ absl::StatusOr<Extents> Extents::Create(const FileSchedule& schedule,
                                         const ExtentOptions& options) {
   std::uint64_t accesses = schedule.tensors.size();
   ForEachAccess(schedule, [&](const FileAccess&) { ++accesses; });
-  // Each touches one extent at least; so the cuts are bounded, too.
+  // An access touches at least one extent, so this limit bounds the cuts too.
   if (accesses > options.visits_max) return TooManyVisits(accesses, options.visits_max);
   Extents extents(schedule, options.page_bytes);
   for (std::size_t i = 0; i < schedule.tensors.size(); ++i) extents.AddCuts(Whole(schedule, i));

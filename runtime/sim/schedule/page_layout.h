@@ -12,7 +12,7 @@
 namespace sluice::sim {
 
 /// Pages one behind the other that come into being and cease to be together.
-struct PageRun {
+struct LayoutRun {
   PageIndex first_page = 0;
   std::uint32_t pages = 0;
   TensorKind kind = TensorKind::kOther;
@@ -48,7 +48,7 @@ struct PageLayout {
   /// The first tensor of the schedule with bytes in each page; kNoTensor: a gap of a segment.
   std::vector<std::uint32_t> tensors;
   std::vector<std::string> lanes;
-  std::vector<PageRun> runs;
+  std::vector<LayoutRun> runs;
   std::vector<PagedOp> ops;
 };
 

@@ -54,7 +54,7 @@ std::size_t LinkModel::FirstToComplete(const SimOrder& order) const {
 }
 
 std::size_t LinkModel::Choose(const SimOrder& order) const {
-  if (!drives_ || order.direction == core::Direction::kOut) return FirstToComplete(order);
+  if (!drives_ || order.direction == core::LinkDirection::kOut) return FirstToComplete(order);
   const std::vector<std::uint8_t>& paths = order.from_file ? path_of_page_ : path_of_frame_;
   SLUICE_CHECK(order.place < paths.size(), "what comes from a drive was put there");
   return paths[order.place];
@@ -66,7 +66,7 @@ void LinkModel::Start(const SimOrder& order, double now) {
     PassTime(now);
     path = Choose(order);
   }
-  if (drives_ && order.direction == core::Direction::kOut) {
+  if (drives_ && order.direction == core::LinkDirection::kOut) {
     Remember(path, order.place, &path_of_frame_);
   }
   paths_[path].Start(order.direction, order.task, order.bytes, now);

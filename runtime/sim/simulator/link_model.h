@@ -12,7 +12,7 @@ namespace sluice::sim {
 
 /// A page that is to be moved over a link.
 struct SimOrder {
-  core::Direction direction = core::Direction::kIn;
+  core::LinkDirection direction = core::LinkDirection::kIn;
   core::TaskNumber task = 0;
   std::uint64_t bytes = 0;
   /// Whether the page is read from the file that is its home.

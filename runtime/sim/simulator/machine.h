@@ -38,7 +38,7 @@ struct MachineLink {
   static constexpr std::size_t kPathsMax = 16;
 };
 
-/// All paths of a link as one: the sums of their rates, the longest latency.
+/// One path that stands for all paths of a link: the sums of their rates, the longest latency.
 MachinePath Together(const MachineLink& link);
 
 /// A machine to run a schedule on. The fastest tier is first; link i joins tiers i and i + 1.

@@ -16,7 +16,7 @@ PathModel::PathModel(const MachinePath& path) : latency_(path.latency_s), next_(
   }
 }
 
-void PathModel::Start(core::Direction direction,
+void PathModel::Start(core::LinkDirection direction,
                       core::TaskNumber task,
                       std::uint64_t bytes,
                       double now) {
@@ -36,7 +36,7 @@ PathModel::Finished PathModel::Finish() {
   const bool paid = from.setup > 0;
   const QueuedPage& first = from.queue.front();
   const Finished finished{.transfer = {.task = first.task,
-                                       .direction = static_cast<core::Direction>(next_lane_),
+                                       .direction = static_cast<core::LinkDirection>(next_lane_),
                                        .bytes = first.bytes,
                                        .begin_s = first.begin_s,
                                        .end_s = now_},
@@ -51,7 +51,7 @@ PathModel::Finished PathModel::Finish() {
 }
 
 /// Seconds left at full rate, with a transfer of so many bytes behind all others.
-double PathModel::SecondsLeft(core::Direction direction, std::uint64_t more) const {
+double PathModel::SecondsLeft(core::LinkDirection direction, std::uint64_t more) const {
   const Lane& of = lane(direction);
   double bytes = more > 0 ? static_cast<double>(more) + of.setup : 0;
   if (!of.queue.empty()) bytes += std::max(0.0, of.queue.front().bytes_left) + of.behind;
@@ -59,10 +59,10 @@ double PathModel::SecondsLeft(core::Direction direction, std::uint64_t more) con
 }
 
 /// Both directions are slowed until one of them has nothing left.
-double PathModel::WouldComplete(core::Direction direction, std::uint64_t bytes) const {
-  const bool in = direction == core::Direction::kIn;
+double PathModel::WouldComplete(core::LinkDirection direction, std::uint64_t bytes) const {
+  const bool in = direction == core::LinkDirection::kIn;
   const double own = SecondsLeft(direction, bytes);
-  const double other = SecondsLeft(in ? core::Direction::kOut : core::Direction::kIn, 0);
+  const double other = SecondsLeft(in ? core::LinkDirection::kOut : core::LinkDirection::kIn, 0);
   const bool paid = lane(direction).setup > 0;
   return now_ + own + std::min(own, other) * (1 / slowdown_ - 1) + (paid ? 0 : latency_);
 }

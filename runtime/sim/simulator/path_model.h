@@ -27,7 +27,7 @@ class PathModel {
   explicit PathModel(const MachinePath& path);
 
   /// Starts a transfer. REQUIRES: `now` is no earlier than in any call before.
-  void Start(core::Direction direction, core::TaskNumber task, std::uint64_t bytes, double now);
+  void Start(core::LinkDirection direction, core::TaskNumber task, std::uint64_t bytes, double now);
   /// Time at which the next transfer leaves; kNever when there is none.
   double next() const { return next_; }
   /// Takes the transfer that leaves at next(). REQUIRES: there is one.
@@ -37,11 +37,11 @@ class PathModel {
 
   /// Time at which a transfer that is started now would be complete, if no other were started
   /// later. The time now is that of the last call.
-  double WouldComplete(core::Direction direction, std::uint64_t bytes) const;
+  double WouldComplete(core::LinkDirection direction, std::uint64_t bytes) const;
 
   /// Seconds, up to the last call, in which the direction had work.
-  double busy(core::Direction direction) const { return lane(direction).busy; }
-  std::uint64_t bytes(core::Direction direction) const { return lane(direction).bytes; }
+  double busy(core::LinkDirection direction) const { return lane(direction).busy; }
+  std::uint64_t bytes(core::LinkDirection direction) const { return lane(direction).bytes; }
 
  private:
   struct QueuedPage {
@@ -60,12 +60,12 @@ class PathModel {
     std::deque<QueuedPage> queue;
   };
 
-  Lane& lane(core::Direction direction) { return lanes_[static_cast<std::size_t>(direction)]; }
-  const Lane& lane(core::Direction direction) const {
+  Lane& lane(core::LinkDirection direction) { return lanes_[static_cast<std::size_t>(direction)]; }
+  const Lane& lane(core::LinkDirection direction) const {
     return lanes_[static_cast<std::size_t>(direction)];
   }
   double Share() const;
-  double SecondsLeft(core::Direction direction, std::uint64_t more) const;
+  double SecondsLeft(core::LinkDirection direction, std::uint64_t more) const;
   void FindNext();
 
   std::array<Lane, 2> lanes_;

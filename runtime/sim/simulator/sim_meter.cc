@@ -6,10 +6,10 @@ namespace sluice::sim {
 namespace {
 
 PathUse UseOf(const PathModel& path) {
-  return {.in_bytes = path.bytes(core::Direction::kIn),
-          .out_bytes = path.bytes(core::Direction::kOut),
-          .busy_in_s = path.busy(core::Direction::kIn),
-          .busy_out_s = path.busy(core::Direction::kOut)};
+  return {.in_bytes = path.bytes(core::LinkDirection::kIn),
+          .out_bytes = path.bytes(core::LinkDirection::kOut),
+          .busy_in_s = path.busy(core::LinkDirection::kIn),
+          .busy_out_s = path.busy(core::LinkDirection::kOut)};
 }
 
 LinkUse UseOf(const LinkModel& link, const MachineLink& machine_link) {

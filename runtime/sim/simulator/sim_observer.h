@@ -11,7 +11,7 @@ namespace sluice::sim {
 struct SimTransfer {
   std::size_t path = 0;
   core::TaskNumber task = 0;
-  core::Direction direction = core::Direction::kIn;
+  core::LinkDirection direction = core::LinkDirection::kIn;
   std::uint64_t bytes = 0;
   double begin_s = 0;
   double end_s = 0;

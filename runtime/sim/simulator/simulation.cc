@@ -13,7 +13,7 @@ namespace sluice::sim {
 
 absl::Status Simulation::CreatePersistent() {
   std::uint64_t pages = 0;
-  for (const PageRun& run : layout_.runs) pages += run.persistent ? run.pages : 0;
+  for (const LayoutRun& run : layout_.runs) pages += run.persistent ? run.pages : 0;
   if (pages > room_) return TooMuchAlive(options_.machine, layout_, {pages, room_});
   for (std::uint32_t i = 0; i < layout_.runs.size(); ++i) {
     if (layout_.runs[i].persistent) CreateRun(i);
@@ -22,7 +22,7 @@ absl::Status Simulation::CreatePersistent() {
 }
 
 void Simulation::CreateRun(std::uint32_t index) {
-  const PageRun& run = layout_.runs[index];
+  const LayoutRun& run = layout_.runs[index];
   pages_alive_ += run.pages;
   Feed(core::CreateSegment{.segment = index,
                            .first_page = run.first_page,
@@ -35,7 +35,7 @@ void Simulation::CreateRun(std::uint32_t index) {
 absl::Status Simulation::RunIteration() {
   ops_.assign(layout_.ops.size(), {});
   runs_.clear();
-  for (const PageRun& run : layout_.runs) runs_.push_back({.ops_left = run.ops});
+  for (const LayoutRun& run : layout_.runs) runs_.push_back({.ops_left = run.ops});
   ops_to_end_ = layout_.ops.size();
   Feed(core::BeginIteration{});
   for (std::uint32_t op = 0; op < waits_.size(); ++op) {
@@ -51,7 +51,7 @@ absl::Status Simulation::RunIteration() {
   return HandleAll();
 }
 
-/// All that follows at this moment, then what happens next.
+/// Handles all that is due at this moment, then moves on to the next event.
 absl::Status Simulation::GoOn() {
   SLUICE_RETURN_IF_ERROR(HandleAll());
   if (ops_to_end_ == 0) return absl::OkStatus();
@@ -199,7 +199,7 @@ void Simulation::FinishOp(std::uint32_t op) {
   const PagedOp& paged = layout_.ops[op];
   for (const std::uint32_t i : paged.runs) {
     if (--runs_[i].ops_left > 0) continue;
-    const PageRun& run = layout_.runs[i];
+    const LayoutRun& run = layout_.runs[i];
     freeing_.insert(run.first_page);
     Feed(core::FreePages{run.first_page, run.pages});
   }
@@ -254,7 +254,7 @@ void Simulation::On(const core::StartCopy& action) {
   if (options_.fault) copies_.emplace(action.task, action);
   const bool in = action.target < action.source;
   clock_.Send(std::min(action.source, action.target),
-              {.direction = in ? core::Direction::kIn : core::Direction::kOut,
+              {.direction = in ? core::LinkDirection::kIn : core::LinkDirection::kOut,
                .task = action.task,
                .bytes = layout_.page_bytes,
                .place = in ? action.source_frame : action.target_frame});
@@ -270,7 +270,7 @@ void Simulation::On(const core::StartFill& action) {
   if (action.kind != core::FillKind::kFile) return Feed(core::TaskDone{action.task});
   meter_.CountEvents(1);
   clock_.Send(options_.machine.links.size() - 1,
-              {.direction = core::Direction::kIn,
+              {.direction = core::LinkDirection::kIn,
                .task = action.task,
                .bytes = layout_.page_bytes,
                .from_file = true,

@@ -22,7 +22,7 @@ Simulation::Simulation(const PageLayout& layout, const SimOptions& options)
       waits_(layout.ops.size()),
       before_in_lane_(layout.ops.size()) {
   LinkOps();
-  for (const PageRun& run : layout.runs) {
+  for (const LayoutRun& run : layout.runs) {
     if (run.file_home) clock_.PlaceInFile(run.first_page, run.pages);
   }
 }

@@ -15,7 +15,7 @@ namespace {
 
 class CounterLoop : public ::testing::TestWithParam<FaultCase> {};
 
-TEST_P(CounterLoop, AtSomeAttempts) {
+TEST_P(CounterLoop, AFaultAtSomeAttemptsIsHandled) {
   constexpr std::uint64_t kStride = 37;
   constexpr std::uint64_t kStrideMax = 293;
   // Attempts on reproducible pages are fewer.

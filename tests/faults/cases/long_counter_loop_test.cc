@@ -22,7 +22,7 @@ LoopStride Every(std::uint64_t stride, const FaultCase& fault, std::uint64_t off
 
 class SlowCounterLoop : public ::testing::TestWithParam<FaultCase> {};
 
-TEST_P(SlowCounterLoop, AtManyAttempts) {
+TEST_P(SlowCounterLoop, AFaultAtManyAttemptsIsHandled) {
   RunCounterLoop(GetParam(), Medium::kVirtual, Every(4, GetParam()));
 }
 

@@ -105,7 +105,7 @@ class WatchedDrive final : public io::PageStore {
   const Parts parts_;
   mutable base::Mutex mutex_;
   bool fenced_ ABSL_GUARDED_BY(mutex_) = false;
-  /// Last: its threads use the rest until it is closed.
+  /// Declared last: its threads use the other members until it is closed.
   const std::unique_ptr<io::PageStore> upstream_;
 };
 

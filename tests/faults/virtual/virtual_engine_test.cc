@@ -77,7 +77,7 @@ TEST_F(VirtualEngineTest, TheSeedDecidesTheOrder) {
   EXPECT_FALSE(std::is_sorted(first.begin(), first.end())) << "out of order";
 }
 
-TEST_F(VirtualEngineTest, OneAtATimeIsInOrder) {
+TEST_F(VirtualEngineTest, RequestsOneAtATimeAreInOrder) {
   const std::vector<std::size_t> order = ReadAll({.in_flight_max = 1});
   EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
 }

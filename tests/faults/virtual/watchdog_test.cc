@@ -8,7 +8,7 @@
 namespace sluice::faults {
 namespace {
 
-TEST(WatchdogTest, WhatOutlastsItsLimitEndsAndIsNamedWithItsThreads) {
+TEST(WatchdogTest, ARunThatOutlastsItsLimitIsEndedAndNamedWithItsThreads) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(
       {
@@ -18,7 +18,7 @@ TEST(WatchdogTest, WhatOutlastsItsLimitEndsAndIsNamedWithItsThreads) {
       "a test of patience does not end\nthread [0-9]+ [^\n]*: wchan");
 }
 
-TEST(WatchdogTest, WhatEndsInTimeGoesOn) {
+TEST(WatchdogTest, ARunThatEndsInTimeGoesOn) {
   const Watchdog watchdog("a test that ends", std::chrono::hours(1));
 }
 

@@ -300,7 +300,7 @@ TEST_F(FencingTest, WritesThatFailForAnotherReasonDoNotFence) {
   EXPECT_FALSE(Write(absl::UnavailableError("EAGAIN")));
 }
 
-TEST_F(FencingTest, OnlyWhatAnotherDriveMayTakeGoesOn) {
+TEST_F(FencingTest, OnlyWritesThatAnotherDriveMayTakeGoOn) {
   Open(3);
   const auto goes_on = [this](const absl::Status& status) {
     absl::StatusOr<WriteAttempt> attempt = places_->BeginWrite(kSlots - 1, now_);

@@ -53,7 +53,7 @@ TEST(DriveSharesTest, ADriveIsMeasuredWithinAnEvenShare) {
   EXPECT_TRUE(rates.ok()) << rates.status();
 }
 
-/// As ranks that start together are to see the same rates.
+/// Ranks that start together on one drive must not halve each other's rates.
 TEST(DriveSharesTest, ADriveIsMeasuredByOneProcessAtATime) {
   const testing::TempDirectory directory;
   const auto opened = OpenSpillDirectories({directory.path()});

@@ -238,7 +238,7 @@ TEST(RequestQueueTest, DropsOfTheCacheGoWithTheReads) {
   EXPECT_EQ(queue.Pop(kStart), &write);
 }
 
-TEST(RequestQueueTest, OnlyWhatContinuesIsAdjacent) {
+TEST(RequestQueueTest, OnlyARequestThatContinuesIsAdjacent) {
   RequestQueue queue;
   IdleRequest reads[4] = {IdleRequest(IoDirection::kRead),
                           IdleRequest(IoDirection::kRead),

@@ -123,7 +123,7 @@ TEST_F(DirectIoTest, AnAlignmentOfZeroIsBuffered) {
   }
 }
 
-TEST_F(DirectIoTest, WhereNoneIsToldTheReadDecides) {
+TEST_F(DirectIoTest, AReadDecidesIfNoAlignmentIsTold) {
   ExpectDirect(TellNoAlignment);
   const std::string wrong = testing::RunInChild([this]() -> std::string {
     std::string refused =
@@ -173,7 +173,7 @@ TEST_F(DirectIoTest, ABlockThatAWriteTakesOutOfThePageCacheIsDirect) {
   ExpectDirect(Alignments(512, 512), HeldFromTo(1, 3));  // busy at first
 }
 
-TEST_F(DirectIoTest, WhereThePageCacheCannotBeAskedTheReadDecides) {
+TEST_F(DirectIoTest, AReadDecidesIfThePageCacheCannotBeAsked) {
   ExpectDirect(Alignments(512, 512), [](void*, unsigned char* resident) {
     *resident = 1;
     return EPERM;

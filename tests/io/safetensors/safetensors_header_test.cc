@@ -66,7 +66,7 @@ TEST(SafetensorsHeaderTest, AnotherStructureIsRefused) {
   EXPECT_THAT(Refusal(many), HasSubstr("has more than 64 numbers"));
 }
 
-TEST(SafetensorsHeaderTest, WhatIsThereTwiceIsRefused) {
+TEST(SafetensorsHeaderTest, DuplicatesAreRefused) {
   const std::string a = kA;
   EXPECT_THAT(Refusal("{" + a + "," + a + "}"), HasSubstr("'a' is there twice"));
   EXPECT_THAT(Refusal(R"({"__metadata__":{},"__metadata__":{}})"),

@@ -36,7 +36,7 @@ TEST(SafetensorsReaderTest, ReadsAFileWithoutPaddingOrAlignment) {
   }
 }
 
-TEST(SafetensorsReaderTest, WhatIsNoSafetensorsFileIsNamed) {
+TEST(SafetensorsReaderTest, AFileOfAnotherFormatIsNamed) {
   const TemporaryDirectory directory;
   const auto refusal = [&](const std::string& bytes) {
     const std::string path = directory.Write("bad", bytes);

@@ -82,7 +82,7 @@ TEST_F(WeightFilesTest, OneFileNeedsNoIndex) {
               IsStatus(absl::StatusCode::kNotFound, "does not exist"));
 }
 
-TEST_F(WeightFilesTest, WhatTheIndexPromisesMustBeThere) {
+TEST_F(WeightFilesTest, TensorsThatTheIndexNamesMustExist) {
   WriteIndex(R"("a":"m-1.safetensors","gone":"m-2.safetensors")");
   EXPECT_THAT(WeightFiles::Open(directory_.path()),
               IsStatus(absl::StatusCode::kInvalidArgument,

@@ -39,7 +39,7 @@ TEST(WeightIndexTest, AnotherStructureIsRefused) {
   EXPECT_THAT(IndexRefusal("{\"x\":" + std::string(1 << 20, '[')), HasSubstr("no JSON"));
 }
 
-TEST(WeightIndexTest, WhatIsThereTwiceIsRefused) {
+TEST(WeightIndexTest, DuplicatesAreRefused) {
   EXPECT_THAT(IndexRefusal(R"({"weight_map":{"a":"f","a":"f"}})"), HasSubstr("'a' is there twice"));
   EXPECT_THAT(IndexRefusal(R"({"weight_map":{},"weight_map":{}})"),
               HasSubstr("\"weight_map\" is there twice"));

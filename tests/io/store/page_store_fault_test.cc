@@ -189,7 +189,7 @@ class SlowIoTest : public ::testing::TestWithParam<IoDirection> {
 
   PageBuffer slow_{kPage};
   PageBuffer other_{kPage};
-  /// Last: it uses the pages until it is gone.
+  /// Declared behind the pages, which it uses until it is destroyed.
   std::optional<StoreUnderTest> store_;
 
  private:

@@ -287,7 +287,7 @@ TEST(SpillPlaceTest, StandInsComeAndGoBesideTheDefaultDirectory) {
   EXPECT_THAT(parent.Names(), ElementsAre(name));
 }
 
-TEST(SpillPlaceTest, WhatExistsOrIsNamedIsLookedAtItself) {
+TEST(SpillPlaceTest, AnExistingOrNamedDirectoryIsLookedAtItself) {
   const TemporaryDirectory parent;
   const std::string name = "sluice-" + std::to_string(geteuid());
   std::filesystem::create_directory(parent / name);

@@ -51,7 +51,7 @@ TEST(LabRecomputeTest, ATensorIsMadeAgainInPlaceOfComingBack) {
   }
 }
 
-TEST(LabRecomputeTest, WhatIsDearIsOffloadedWhereThatIsPlanned) {
+TEST(LabRecomputeTest, DearTensorsAreOffloadedIfPlanned) {
   const TemporaryDirectory directory;
   std::string text = kMakeAgain;
   text.replace(text.find("0.5"), 3, "2.5");

@@ -151,7 +151,7 @@ TEST(LabRunTest, PathsThatAreAsFastTogetherTakeHardlyLonger) {
   }
 }
 
-TEST(LabRunTest, WhereTheLinkIsWhatBindsNoByteTooManyCrossesIt) {
+TEST(LabRunTest, NoByteTooManyCrossesALinkThatBinds) {
   for (const char* tiers : {"--tiers=hbm=10GiB", "--tiers=hbm=6GiB"}) {
     const Json run = JsonOf(
         LabRun(kTraining, {tiers, "--link=hbm-dram=6.4GiB/s", "--policy=planned", "--json"}))[0];
@@ -163,7 +163,7 @@ TEST(LabRunTest, WhereTheLinkIsWhatBindsNoByteTooManyCrossesIt) {
   }
 }
 
-TEST(LabRunTest, OnlyWhoPlansHasAnObjective) {
+TEST(LabRunTest, OnlyPlannersHaveAnObjective) {
   const TemporaryDirectory directory;
   const std::string schedule = directory.Write("s", kWriteTwo);
   EXPECT_THAT(UserError(LabRun(

@@ -75,7 +75,7 @@ TEST(ValidateFlagsTest, HaveThreeBudgetsIfNothingElseIsSaid) {
   EXPECT_EQ(flags->mode, Console::Mode::kText);
 }
 
-TEST(ValidateFlagsTest, WhatIsForTrainingIsTakenOver) {
+TEST(ValidateFlagsTest, FlagsOfTrainingAreTakenOver) {
   const auto flags = Read({"--config",
                            kConfig,
                            "--set",

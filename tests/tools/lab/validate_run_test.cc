@@ -86,7 +86,7 @@ TEST(ValidateRunTest, OpsTakeTheMedianOfTheirTimes) {
   EXPECT_EQ(compared->predicted_stall_s, medians->predicted_stall_s);
 }
 
-TEST(ValidateRunTest, WhatIsComparedIsTheMedianOfJudgedStepsOfTheMainKey) {
+TEST(ValidateRunTest, TheMedianOfJudgedStepsOfTheMainKeyIsCompared) {
   TrainedRun run = Trained(UpAndDown(AllAlike()));
   run.report.steps[0].judged = false;
   run.report.steps[0].seconds = 1;

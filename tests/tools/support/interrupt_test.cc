@@ -43,7 +43,7 @@ TEST(InterruptWatchNohupTest, AnIgnoredHangUpStaysIgnored) {
   EXPECT_EQ(signal(SIGHUP, before), SIG_IGN);
 }
 
-TEST(InterruptWatchTwiceTest, WhatComesAtOnceIsTheSameSignal) {
+TEST(InterruptWatchTwiceTest, ASignalThatComesAtOnceIsTheSame) {
   const InterruptWatch watch;
   raise(SIGTERM);
   raise(SIGTERM);
@@ -104,7 +104,7 @@ TEST(InterruptWatchBatchTest, OtherCommandsKeepTheirAnswers) {
   }
 }
 
-TEST(InterruptWatchDeathTest, UntilItIsArmedTheFirstSignalEnds) {
+TEST(InterruptWatchDeathTest, AnUnarmedWatchEndsAtTheFirstSignal) {
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR2}) {
     EXPECT_EXIT(
         {
@@ -124,7 +124,7 @@ TEST(InterruptWatchDeathTest, UntilItIsArmedTheFirstSignalEnds) {
       "^$");
 }
 
-TEST(InterruptWatchDeathTest, UntilItIsArmedThereIsNothingToSave) {
+TEST(InterruptWatchDeathTest, AnUnarmedWatchHasNothingToSave) {
   EXPECT_EXIT(
       {
         InterruptWatch watch(kUnarmed);

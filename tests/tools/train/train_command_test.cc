@@ -73,7 +73,7 @@ TEST_F(TrainCommandTest, WithoutARecordedScheduleThereIsNoBound) {
   EXPECT_TRUE(std::filesystem::exists(model));
 }
 
-TEST_F(TrainCommandTest, WhatNeedsARecordedScheduleSaysSo) {
+TEST_F(TrainCommandTest, OptionsThatNeedARecordedScheduleSaySo) {
   const std::string record = files_ / "schedule.jsonl";
   const std::string few = "scheduler.recorded_accesses_max=10";
   Command records(Words({"--json", "--record", record, "--set", few}));

@@ -107,7 +107,7 @@ TEST_F(SlowTrainFullDiskTest, TheLastStepIsSavedElsewhere) {
   EXPECT_TRUE(ReadWhole(state_ + "/optimizer.sluice") == ReadWhole(unbroken + "/optimizer.sluice"));
 }
 
-TEST_F(SlowTrainFullDiskTest, WithoutAPlaceItSaysSo) {
+TEST_F(SlowTrainFullDiskTest, ASaveWithoutAPlaceSaysSo) {
   const std::string text = RunWhileFilling("");
   if (text.starts_with("skip")) GTEST_SKIP() << "needs root and a loop device: " << text.substr(6);
   EXPECT_THAT(text, HasSubstr("exit 3\n"));

@@ -156,7 +156,7 @@ TEST(SlowTrainMemoryTest, MeasuringTheLinksFitsIntoASmallCgroup) {
   EXPECT_EQ(command.Wait(), 0) << command.errors();
 }
 
-TEST(SlowTrainMemoryTest, WhatDoctorProposesTrainsAndMoreIsRefused) {
+TEST(SlowTrainMemoryTest, BudgetsThatDoctorProposesTrainAndMoreIsRefused) {
   constexpr std::uint64_t kLimit = 512 * kMiB;
   constexpr std::uint64_t kHbm = 128 * kMiB;
   const testing::LimitedCgroup cgroup(kLimit);

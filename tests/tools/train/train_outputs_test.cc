@@ -115,7 +115,7 @@ TEST_F(TrainCommandTest, StateFlagsThatCannotWorkAreRefused) {
                 "; name one that has a save\n");
 }
 
-TEST_F(TrainCommandTest, WhereNoStateCanBeWrittenIsFoundBeforeTheWork) {
+TEST_F(TrainCommandTest, AStateThatCannotBeWrittenIsRefusedBeforeTheWork) {
   std::filesystem::create_directories(files_ / "state/optimizer.sluice");
   EXPECT_EQ(UserError(Words({"--save-state", files_ / "state"})),
             "sluice: --save-state: " + (files_ / "state") +

@@ -42,7 +42,7 @@ TEST_F(TrainResumeTest, AnotherRunIsRefusedBeforeTheWork) {
                     Not(HasSubstr("/groups"))));
 }
 
-/// The model does not fit either, which says less.
+/// This model is also too large for the budgets. That message would not name the cause.
 TEST_F(TrainResumeTest, AnotherModelIsNamedBeforeItsSize) {
   EXPECT_THAT(UserError(Resumed({"model.width=4096"})),
               AllOf(HasSubstr("\"model.width\" is 64 in the save and 4096 here"),
@@ -75,7 +75,7 @@ TEST_F(TrainResumeTest, AnotherTextBatchAndMicroBatchesGoOn) {
                     HasSubstr("goes on with micro-batch 7 of its own order, and is not bit-")));
 }
 
-TEST_F(TrainResumeTest, WhatTheMessageNamesGoesOn) {
+TEST_F(TrainResumeTest, AssignmentsThatTheMessageNamesGoOn) {
   Command command(Resumed({"train.states=fp32",
                            "train.seed=1",
                            "train.learning_rate=0.001",

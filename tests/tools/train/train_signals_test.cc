@@ -156,7 +156,7 @@ TEST_F(TrainSignalsTest, Sigusr1SavesAndGoesOn) {
                         state_ + "; the run goes on\n"));
 }
 
-TEST_F(TrainSignalsTest, WithoutAPlaceSigusr1SaysSo) {
+TEST_F(TrainSignalsTest, Sigusr1WithoutAPlaceSaysSo) {
   Command command(Words({"--set", "train.steps=60"}));
   ASSERT_TRUE(command.ReadUntil("step    1/")) << command.errors();
   command.Signal(SIGUSR1);

@@ -98,7 +98,7 @@ TEST_F(TrainStateTest, ADamagedSaveIsPassedOver) {
   EXPECT_EQ(ReadWhole(files_ / "whole"), ReadWhole(files_ / "again"));
 }
 
-TEST_F(TrainStateTest, WhereNoSaveVerifiesNothingBegins) {
+TEST_F(TrainStateTest, NothingBeginsIfNoSaveVerifies) {
   Run(Job({}));
   Damage("step-0000005");
   fs::resize_file(state_ + "/step-0000006/optimizer.sluice", 2000);

@@ -103,11 +103,11 @@ absl::StatusOr<core::Objective> ReadObjective(const Arguments& arguments, const 
   return core::Objective::kTraffic;
 }
 
-absl::StatusOr<Recompute> ReadRecompute(const Arguments& arguments) {
+absl::StatusOr<LabRecompute> ReadRecompute(const Arguments& arguments) {
   const std::string name = arguments.Value("--recompute", "none");
-  if (name == "none") return Recompute::kNone;
-  if (name == "all") return Recompute::kAll;
-  if (name == "planned") return Recompute::kPlanned;
+  if (name == "none") return LabRecompute::kNone;
+  if (name == "all") return LabRecompute::kAll;
+  if (name == "planned") return LabRecompute::kPlanned;
   return absl::InvalidArgumentError(
       fmt::format("--recompute: \"{}\" is neither none nor all nor planned", name));
 }

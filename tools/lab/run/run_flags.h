@@ -14,7 +14,7 @@
 namespace sluice::tools {
 
 /// Choice of the tensors that are discarded and made again.
-enum class Recompute : std::uint8_t { kNone, kAll, kPlanned };
+enum class LabRecompute : std::uint8_t { kNone, kAll, kPlanned };
 
 /// Flags of `sluice lab run`.
 struct RunFlags {
@@ -27,7 +27,7 @@ struct RunFlags {
   std::uint32_t prefetch_ops = 0;
   bool ask_ahead = false;
   core::Objective objective = core::Objective::kTime;
-  Recompute recompute = Recompute::kNone;
+  LabRecompute recompute = LabRecompute::kNone;
   std::string trace;  ///< file of the trace; empty: none
   Console::Mode mode = Console::Mode::kText;
 };

@@ -90,7 +90,7 @@ std::string Recomputed(const RunSetting& setting) {
                                  BindsSentence(setting.machine, setting.bound)));
 }
 
-/// Nothing where the last iterations are alike.
+/// A line that says that iterations still differ; empty if the last ones are alike.
 std::string Settled(const sim::SimReport& sim) {
   constexpr double kAlike = 0.005;
   const std::optional<double> change = LastChange(sim);

@@ -104,9 +104,9 @@ absl::StatusOr<RunVariants> MakeRunVariants(const RunFlags& flags, sim::FileSche
   RunVariants variants;
   SLUICE_ASSIGN_OR_RETURN(RunVariant file, MakeVariant(flags, schedule));
   variants.all.push_back(std::move(file));
-  if (flags.recompute == Recompute::kNone) return variants;
+  if (flags.recompute == LabRecompute::kNone) return variants;
   const Maker maker(flags, schedule);
-  if (flags.recompute == Recompute::kPlanned) {
+  if (flags.recompute == LabRecompute::kPlanned) {
     maker.AddPlanned(&variants.all);
     return variants;
   }

@@ -34,7 +34,8 @@ absl::StatusOr<OutputPath> Existing(const std::string& path, mode_t mode) {
   return OutputPath{.path = error ? path : canonical.string(), .kind = OutputPath::Kind::kStream};
 }
 
-/// Nothing stands there, or symbolic links that end at nothing: the file will be where they end.
+/// The path of a file that does not exist yet. If the path is a symbolic link, the file will be
+/// where the links end.
 absl::StatusOr<OutputPath> New(const std::string& path) {
   fs::path file = path;
   std::error_code error;

@@ -20,7 +20,7 @@ struct OutputPath {
 
 /// Resolves a path. Errors: InvalidArgument (no file name; a directory or anything else that is
 /// neither a file nor a stream), those of open(2) for the directory (NotFound, PermissionDenied).
-/// Each names the path.
+/// Each message names the path.
 absl::StatusOr<OutputPath> ResolveOutput(const std::string& path);
 
 }  // namespace sluice::tools

@@ -12,8 +12,8 @@ std::uint64_t WholePages(Bytes bytes, Bytes page) {
   return bytes.count() / page.count() * page.count();
 }
 
-/// The model's ops in one lane, one after another; the optimizer's stay beside them, in a lane of
-/// their own, and take no time.
+/// Puts the model's ops into one lane, where they run one after another. The optimizer's ops keep
+/// their own lane, and take no time.
 void PutInTwoLanes(double compute_seconds_max, Schedule* schedule) {
   double sum = 0;
   for (const ScheduleOp& op : schedule->ops) {

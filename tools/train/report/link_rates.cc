@@ -41,7 +41,8 @@ absl::StatusOr<LinkRates> MeasureDrive(const RuntimeOptions& options,
   return LinkRates{rates.read, rates.write, rates.mixed};
 }
 
-/// All drives together, measured one after another: no spreading of pages is faster than the sum.
+/// Sum of the rates of all drives, which are measured one after another. No spreading of pages is
+/// faster than this sum.
 absl::StatusOr<LinkRates> MeasureDisk(const RuntimeOptions& options) {
   SLUICE_ASSIGN_OR_RETURN(LinkRates sum, MeasureDrive(options, options.io.directory));
   for (const std::string& directory : options.io.more_directories) {

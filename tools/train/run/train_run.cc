@@ -186,7 +186,7 @@ absl::Status TrainRun::KeepOpTimes(std::size_t followers) {
   const StepRecord& step = report_.steps[report_.steps.size() - 1 - followers];
   if (!step.judged) return absl::OkStatus();
   const absl::StatusOr<Schedule> schedule = parts_.session.runtime().RecordedSchedule(step.key);
-  // One that is too long is not recorded.
+  // A step with too many ops has no recorded schedule.
   if (absl::IsNotFound(schedule.status())) return absl::OkStatus();
   if (schedule.ok()) op_times_.Add(*schedule);
   return schedule.status();

@@ -45,7 +45,7 @@ class TrainRun {
   absl::Status MakeSteps();
   absl::Status MakeBlock();
   absl::Status MakeStep();
-  /// The validation that may be due after it.
+  /// Ends a step: runs the validation if one is due.
   absl::Status EndStep(StepOutcome* outcome);
   /// Errors: FailedPrecondition after too many steps in a row without a finite loss.
   absl::Status CheckLoss(int step, const StepOutcome& outcome);
@@ -58,7 +58,7 @@ class TrainRun {
   absl::Status PaceAfterBlock(double ram_step_seconds);
   absl::Status PaceAlone();
   absl::Status SetPace(double ram_step_seconds);
-  /// Choices left to recompute's planner, once the links have their rates.
+  /// Lets the planner choose what is recomputed, once the links have their rates.
   absl::Status PlanRecompute();
   absl::Status Finish();
   absl::Status Verify();

@@ -18,7 +18,7 @@
 namespace sluice::tools {
 namespace {
 
-/// Nothing when no path is given.
+/// Opens the file of a flag, unless its path is empty.
 template <typename File>
 absl::Status OpenOutput(const char* flag, const std::string& path, std::unique_ptr<File>* file) {
   if (path.empty()) return absl::OkStatus();
@@ -45,7 +45,7 @@ bool AllFinite(std::span<const std::byte> bytes) {
 absl::StatusOr<std::unique_ptr<TrainSession>> TrainSession::Create(const TrainFlags& flags,
                                                                    const gpt::Dataset& data,
                                                                    Console& console,
-                                                                   RunState state,
+                                                                   RunSaves state,
                                                                    SessionHooks hooks) {
   std::unique_ptr<TrainSession> session(
       new TrainSession(flags, std::move(state), console, std::move(hooks)));
@@ -126,7 +126,7 @@ std::vector<absl::Status> TrainSession::WriteOutputs(Saves saves) {
 }
 
 absl::Status TrainSession::SaveState() {
-  // Another output may have met a failure before.
+  // The trainer may have failed before, while another output was written.
   if (!trainer_->failure().ok()) SLUICE_RETURN_IF_ERROR(trainer_->Recover());
   return saver_->SaveNow(trainer_->step());
 }

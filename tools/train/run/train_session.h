@@ -47,7 +47,7 @@ class TrainSession {
   static absl::StatusOr<std::unique_ptr<TrainSession>> Create(const TrainFlags& flags,
                                                               const gpt::Dataset& data,
                                                               Console& console,
-                                                              RunState state = {},
+                                                              RunSaves state = {},
                                                               SessionHooks hooks = {});
 
   const TrainSettings& settings() const { return flags_.settings; }
@@ -92,7 +92,7 @@ class TrainSession {
   std::vector<absl::Status> WriteOutputs(Saves saves);
 
  private:
-  TrainSession(const TrainFlags& flags, RunState state, Console& console, SessionHooks hooks)
+  TrainSession(const TrainFlags& flags, RunSaves state, Console& console, SessionHooks hooks)
       : flags_(flags),
         state_(std::move(state)),
         console_(console),
@@ -113,7 +113,7 @@ class TrainSession {
   void MakeSaver();
 
   const TrainFlags& flags_;
-  RunState state_;
+  RunSaves state_;
   int steps_before_ = 0;
   std::string resumed_from_;  ///< directory of the save that the run goes on from
   Console& console_;

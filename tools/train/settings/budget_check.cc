@@ -73,7 +73,7 @@ LeastBudget LeastNvme(const gpt::Footprint& footprint, const RuntimeOptions& opt
                       ToString(page * spare))};
 }
 
-/// Nothing when the budget, of whole pages, will do.
+/// Text for a budget below the least one, in whole pages; empty if the budget will do.
 std::string Shortage(std::string_view tier, Bytes budget, Bytes page, const LeastBudget& least) {
   if (budget.count() / page.count() >= least.bytes.count() / page.count()) return {};
   return fmt::format("; tiers.{}.bytes is {}, at least {} are needed: {}",

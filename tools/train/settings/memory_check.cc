@@ -120,7 +120,7 @@ Bytes LargestBudgets(const RunNeeds& needs, const numa::MemoryLimits& limits) {
   frames.nvme = static_cast<core::FrameIndex>(std::min<std::uint64_t>(
       needs.runtime.nvme_bytes.count() / page, std::numeric_limits<core::FrameIndex>::max()));
   const auto fits = [&](std::uint64_t mebibytes) {
-    // All in dram: frames of hbm take no more beside themselves.
+    // All budget counts as dram: a frame of hbm takes no other memory than its own.
     frames.dram = static_cast<core::FrameIndex>(mebibytes * kMebibyte / page);
     numa::MemorySum sum = MemoryOfFrames(needs, frames);
     sum.Add({"slack", kSlackBytes});

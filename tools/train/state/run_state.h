@@ -12,7 +12,7 @@
 namespace sluice::tools {
 
 /// Source and target of a run's saves.
-struct RunState {
+struct RunSaves {
   std::string note;  ///< description of the run, which its saves hold
   ResumePlan plan;
   std::unique_ptr<StateDirectory> directory;  ///< directory of --state; null: none

@@ -64,7 +64,8 @@ class RamMemory::Chunk {
       return absl::ResourceExhaustedError(
           fmt::format("the system gives no {} of memory", ToString(Bytes(size))));
     }
-    // A wish: a kernel without transparent huge pages refuses it, and only speed depends on it.
+    // Huge pages are optional: a kernel without them refuses the call, and only speed depends on
+    // it.
     (void)madvise(mapping, size, MADV_HUGEPAGE);
     return std::make_unique<Chunk>(static_cast<std::byte*>(mapping), size);
   }

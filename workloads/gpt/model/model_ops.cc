@@ -12,7 +12,7 @@ ModelOps::ModelOps(const ModelConfig& model,
                    const ParameterList& parameters,
                    const Tensors& tensors,
                    ComputeThreads& threads,
-                   StepState& state)
+                   StepResults& state)
     : model_(model),
       train_(train),
       parameters_(parameters),

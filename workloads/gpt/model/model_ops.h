@@ -20,7 +20,7 @@
 namespace sluice::gpt {
 
 /// Results that ops leave on the host; read them after Memory::Flush.
-struct StepState {
+struct StepResults {
   double loss_sum = 0;  ///< cross-entropy of all rows so far, in nats
   /// The micro-batch, and whether nobody needs the gradients. Both are read when an op is made.
   int micro = 0;
@@ -57,7 +57,7 @@ class ModelOps {
            const ParameterList& parameters,
            const Tensors& tensors,
            ComputeThreads& threads,
-           StepState& state);
+           StepResults& state);
 
   OpSpec EmbedForward(const BatchPointer& batch, int group) const;
   OpSpec QkvForward(LayerGroup place, Pass pass) const;
@@ -142,7 +142,7 @@ class ModelOps {
   const ParameterList& parameters_;
   const Tensors& tensors_;
   ComputeThreads& threads_;
-  StepState& state_;
+  StepResults& state_;
   const GemmPlan gemms_;
   const std::size_t rows_;  ///< rows of one group
 };

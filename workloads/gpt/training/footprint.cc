@@ -20,8 +20,8 @@ constexpr std::uint64_t kTensorAlignment =
     64;  // alignment of tensors in a segment (Runtime::CreateTensors)
 
 /// Pages [first, second).
-using PageRun = std::pair<std::uint64_t, std::uint64_t>;
-using Runs = std::vector<PageRun>;
+using PageBounds = std::pair<std::uint64_t, std::uint64_t>;
+using Runs = std::vector<PageBounds>;
 
 std::uint64_t CountOnce(Runs runs) {
   std::sort(runs.begin(), runs.end());
@@ -111,7 +111,7 @@ class CountingMemory : public Memory {
     }
   };
 
-  PageRun PagesOf(const Access& access) const {
+  PageBounds PagesOf(const Access& access) const {
     const Placed& tensor = tensors_[access.tensor.value - 1];
     const ByteRange range =
         access.range == kWholeTensor ? ByteRange{0, tensor.bytes} : access.range;

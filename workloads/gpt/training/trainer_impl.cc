@@ -41,7 +41,7 @@ double StallSecondsOf(const Memory& memory, const Updater& updater) {
   return memory.stall_seconds() + updater.stall_seconds();
 }
 
-double NormOf(const StepState& state) {
+double NormOf(const StepResults& state) {
   double sum = 0;
   for (const double squares : state.gradient_squares) sum += squares;
   return std::sqrt(sum);
@@ -261,7 +261,7 @@ absl::StatusOr<StepResult> Trainer::Impl::Step(UpdateTime update) {
   if (saves_ != nullptr && !std::isfinite(loss)) saves_->GiveUp(step_);
   const double rate = LearningRateOf(train_, step_);
   const double norm = NormOf(state_);
-  // All gradients are there: from here on the step can be made whole, whatever fails.
+  // All gradients are complete. From here on the step can be made whole, whatever fails.
   ++step_;
   if (update != UpdateTime::kNever) updater_->Add({++updates_, rate, norm});
   GPT_RETURN_IF_ERROR(Note(updater_->FinishBegun()));

@@ -94,7 +94,7 @@ class Trainer::Impl {
   Memory& memory_;
   const ParameterList parameters_;
   Tensors tensors_;
-  StepState state_;
+  StepResults state_;
   const ModelOps ops_;
   std::unique_ptr<Updater> updater_;
   StopFn stop_;

@@ -30,15 +30,15 @@ class Row:
     """Medians over the rounds of a case.
 
     value
-        "peer_wrong" where results of a peer are not those of torch, so that nothing is compared.
+        The median, or "peer_wrong" if the results of a peer differ from torch's: nothing is compared.
     ratio
-        What is allowed over what was measured, or a peer over ours: more is better. None: the case
-        is only reported.
+        The allowed value over the measured one, or the peer's over ours: more is better. None: the
+        case is only reported.
     target
-        The least ratio that is asked for.
+        The least ratio that counts as reached.
     at_limit
-        What was measured is at the limit of the machine, so the target counts as reached. None: that
-        does not count here.
+        Whether the machine limited the measured value, so that the target counts as reached. None:
+        the limit does not count here.
     """
 
     value: Union[float, str]
@@ -58,7 +58,7 @@ class Row:
         return {**line, **self.figures}
 
 
-# Rows of a case that measures several things at once, by what is added to the case's name. One that
+# Rows of a case by the suffix of their names: some cases measure several things at once. A row that
 # the machine cannot run says why.
 Rows = dict[str, Union[Row, Skipped]]
 

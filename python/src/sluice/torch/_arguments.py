@@ -27,7 +27,7 @@ _REASONS = {
     "dampening": "the update has no term for it",
     "initial_accumulator_value": "paged sums begin at 0",
 }
-# Those that any optimizer takes as they are by default.
+# Arguments that every optimizer accepts if they have their default.
 _EVERYWHERE = ("amsgrad", "maximize", "capturable", "differentiable", "foreach", "fused")
 
 # Options of param_groups: numbers from 0 on, and those of them that are below 1.

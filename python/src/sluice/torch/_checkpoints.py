@@ -134,7 +134,7 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
                 load.write(self._core)
                 self._loaded(load.slot, load.steps, bool(state_dict["state"]))
         except BaseException:
-            self.state = before  # where it is empty, set_optimizer_state_dict makes a step first
+            self.state = before  # set_optimizer_state_dict makes a step first if it is empty
             raise
         self._half_loaded = False
         self.param_groups = groups

@@ -36,15 +36,15 @@ class Overlap:
         self._handle = torch.nn.modules.module.register_module_forward_pre_hook(self._hook)
 
     def begin(self, slots: Iterable[Slot]) -> None:
-        """A step of these has begun."""
+        """Notes that a step of these slots has begun."""
         self._unread = {id(slot.tensor): slot for slot in slots}
 
     def end(self) -> None:
-        """The step is over."""
+        """Notes that the step is over."""
         self._unread = {}
 
     def close(self) -> None:
-        """Modules wait no more."""
+        """Ends the step and removes the hooks, so that modules no longer wait."""
         self.end()
         self._handle.remove()
         for handle in list(self._known.values()):
@@ -52,7 +52,7 @@ class Overlap:
 
     @property
     def all_read(self) -> bool:
-        """Whether each of the step has been waited for."""
+        """Whether modules have waited for all parameters of the step."""
         return not self._unread
 
     def before(self, module: Any, optimizer: "PagedOptimizer") -> None:

@@ -69,7 +69,7 @@ TEST(BoundTest, ACycleOneLargerThanTheTierFetchesWhatDoesNotFit) {
   EXPECT_EQ(FetchesOfMin(schedule, Above(5), 9), 5u);
 }
 
-TEST(BoundTest, InTheLongRunACycleIsFetchedAsOftenAsMinRepeats) {
+TEST(BoundTest, ACycleIsFetchedInTheLongRunAsOftenAsMinRepeats) {
   // MIN misses every fourth use, so iterations of five uses repeat after four: 5 fetches in 4.
   Schedule schedule = PagesSchedule(5);
   for (std::uint32_t page = 0; page < 5; ++page) {
@@ -102,7 +102,7 @@ TEST(BoundTest, StashedActivationsComeBackAndGoOut) {
   EXPECT_DOUBLE_EQ(bound.LeastOut(5), 4 * 2 * kPage);
 }
 
-TEST(BoundTest, WhatIsUpdatedBelowComesUpAndWhatIsMadeAboveForBelowGoesDown) {
+TEST(BoundTest, PagesUpdatedBelowComeUpAndPagesMadeAboveForBelowGoDown) {
   // A parameter is read above and written below, its gradient the other way: with room for both.
   Schedule schedule = PagesSchedule(2);
   schedule.ops = {

@@ -111,7 +111,7 @@ TEST(TimeBoundTest, AWindowHidesOnlyWhatFitsBesideItsFirstOp) {
   EXPECT_DOUBLE_EQ(bound.LeastSeconds(4), 3 * 15 + 13);
 }
 
-TEST(TimeBoundTest, WhatIsWrittenMustLeaveBeforeItsFrameIsNeeded) {
+TEST(TimeBoundTest, AWrittenPageMustLeaveBeforeItsFrameIsNeeded) {
   // The machine has 2 frames, and takes 2 s per page out, almost none in. Two of four activations
   // leave: the first once it is written, both before the fourth op begins. These take 1 + 4 s; the
   // other ops follow.

@@ -94,7 +94,7 @@ TEST(RecomputableTest, WithoutACostNothingIsMadeAgain) {
   EXPECT_THAT(TensorsOf(builder.Build(1)), IsEmpty());
 }
 
-TEST(RecomputableTest, WhatItWasMadeOfMustBeThereUnchanged) {
+TEST(RecomputableTest, SourcesMustBeThereUnchanged) {
   Builder overwritten = OneActivation();
   overwritten.schedule().ops[3].accesses.push_back({0, {50, 10}, AccessMode::kReadWrite, kHbm0});
   EXPECT_THAT(TensorsOf(overwritten.Build(1)), IsEmpty());
@@ -126,7 +126,7 @@ TEST(RecomputableTest, TheContentIsOneOverwriteOfTheWhole) {
   EXPECT_THAT(TensorsOf(dead.Build(1)), IsEmpty()) << "op 4 needs no old content";
 }
 
-TEST(RecomputableTest, WhatLastsOrIsUsedInSeveralLanesStays) {
+TEST(RecomputableTest, PersistentTensorsAndThoseOfSeveralLanesStay) {
   EXPECT_THAT(TensorsOf(OneActivation().Build(2)), IsEmpty());
   Builder lanes = OneActivation();
   lanes.schedule().ops[1].lane = "cpu";
@@ -152,7 +152,7 @@ Schedule Chain(double first_seconds, double second_seconds) {
   return builder.Build(1);
 }
 
-TEST(RecomputableTest, OfTwoThatExcludeEachOtherTheCheaperIsTaken) {
+TEST(RecomputableTest, TheCheaperOfTwoThatExcludeEachOtherIsTaken) {
   EXPECT_THAT(TensorsOf(Chain(1, 2)), ElementsAre(1));
   EXPECT_THAT(TensorsOf(Chain(2, 1)), ElementsAre(2));
 }
@@ -167,7 +167,7 @@ TEST(RecomputableTest, AChainIsMadeAgainWhereItsBeginIsNeededNoLater) {
   EXPECT_EQ(found[0].next_use, found[1].next_use);
 }
 
-TEST(RecomputableTest, OfTooManyTheLargestByteSecondsStay) {
+TEST(RecomputableTest, TheLargestByteSecondsOfTooManyStay) {
   Builder builder(4);
   builder.Op({0}, {{1, 1}}).Op({0}, {{2, 1}}).Op({0}, {{3, 1}});
   builder.Op({3}).Op({2}).Op({1}).Op({0});
@@ -178,7 +178,7 @@ TEST(RecomputableTest, OfTooManyTheLargestByteSecondsStay) {
   EXPECT_EQ(one[0].tensor, 1u);
 }
 
-TEST(RecomputableTest, WhatAnOpWritesBesidesExcludesNothing) {
+TEST(RecomputableTest, OtherTensorsThatAnOpWritesExcludeNothing) {
   // Tensor 1 is away for longer than 2. Tensor 2 is not made of it, so both can be made again.
   Builder builder(3);
   builder.Op({0}, {{1, 1}, {2, 1}}).Op({}, {}, 4).Op({0, 2}).Op({0, 1});

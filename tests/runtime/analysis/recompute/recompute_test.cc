@@ -29,13 +29,13 @@ RecomputeProblem FourLayers(double seconds_per_byte, double excess_bytes) {
   return problem;
 }
 
-TEST(RecomputeTest, WhatFitsIsKept) {
+TEST(RecomputeTest, TensorsThatFitAreKept) {
   const RecomputePlan plan = PlanRecompute(FourLayers(1, 0));
   EXPECT_THAT(plan.reliefs, Each(kKeep));
   EXPECT_DOUBLE_EQ(plan.seconds, 12);
 }
 
-TEST(RecomputeTest, WhatHidesIsOffloadedTheLongestIdleFirst) {
+TEST(RecomputeTest, HiddenTransfersAreOffloadedTheLongestIdleFirst) {
   EXPECT_THAT(PlanRecompute(FourLayers(0.01, 15)).reliefs,
               ElementsAre(kOffload, kOffload, kKeep, kKeep));
   const RecomputePlan plan = PlanRecompute(FourLayers(0.01, 100));
@@ -53,7 +53,7 @@ TEST(RecomputeTest, AFullLinkLeavesTheRestToRecomputing) {
   EXPECT_THAT(plan.link_seconds, ElementsAre(DoubleEq(8)));
 }
 
-TEST(RecomputeTest, WhatIsDearToMakeAgainWaitsForTheLink) {
+TEST(RecomputeTest, TensorsThatAreDearToMakeAgainWaitForTheLink) {
   RecomputeProblem problem = FourLayers(0.4, 40);
   for (RecomputeCandidate& candidate : problem.candidates) candidate.recompute_seconds = 20;
   problem.candidates[1].recompute_seconds = 0.25;
@@ -74,7 +74,7 @@ TEST(RecomputeTest, ARoundTripLongerThanItsIdleTimeIsNotHidden) {
   EXPECT_DOUBLE_EQ(waits.seconds, 13);
 }
 
-TEST(RecomputeTest, WhatElseCrossesALinkTakesItsTime) {
+TEST(RecomputeTest, OtherTransfersOfALinkTakeItsTime) {
   RecomputeProblem problem = FourLayers(0.1, 40);
   EXPECT_THAT(PlanRecompute(problem).reliefs, Each(kOffload));
   problem.links.front().in_bytes = 120;

@@ -114,7 +114,7 @@ TEST_F(FaultsTest, APageThatCannotBeReadNowStaysWhereItIs) {
   RunOp({Read(0)});
 }
 
-TEST_F(FaultsTest, OtherCopyHealsALostOne) {
+TEST_F(FaultsTest, AnotherCopyHealsALostOne) {
   Start({.frames = {1, 8, 64}, .policy = "lru"});
   Create(2, 2);
   RunOp({Write(0)});

@@ -38,7 +38,7 @@ TEST(FramePoolTest, FramesBeyondTheLimitAreNotPreferred) {
   EXPECT_EQ(pool.free_count(), 2u);
 }
 
-TEST(FramePoolTest, ByReturnTheFrameWhosePageComesBackLastIsTaken) {
+TEST(FramePoolTest, TheFrameWhosePageComesBackLastIsTaken) {
   FramePool pool(4, FrameOrder::kByReturn);
   for (const FrameIndex frame : {0u, 1u, 2u, 3u}) EXPECT_EQ(pool.Take(frame), frame);
   pool.Give(2, 30);
@@ -54,7 +54,7 @@ TEST(FramePoolTest, ByReturnTheFrameWhosePageComesBackLastIsTaken) {
   EXPECT_EQ(pool.Take(14), 2u) << "nobody returns there";
 }
 
-TEST(FramePoolTest, ByReturnDoesWhatAPlainSearchDoes) {
+TEST(FramePoolTest, FramesByReturnAreThoseOfAPlainSearch) {
   constexpr unsigned kSeed = 23;
   SCOPED_TRACE(::testing::Message() << "seed " << kSeed);
   struct Free {

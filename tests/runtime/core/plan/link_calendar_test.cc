@@ -11,7 +11,7 @@ namespace {
 constexpr PlanLink kLink{.in_s = 0.5, .out_s = 0.25};
 const std::vector<double> kTenSteps(10, 1.0);
 
-TEST(LinkCalendarTest, OutIsDoneInTheStepAfterTheLastThatItNeeds) {
+TEST(LinkCalendarTest, PagesOutAreDoneInTheStepAfterTheLastThatTheyNeed) {
   const LinkCalendar calendar(kTenSteps, kLink);
   EXPECT_EQ(calendar.OutDone(2, 10, 1), 3u);
   EXPECT_EQ(calendar.OutDone(2, 10, 4), 3u) << "a whole step";
@@ -27,7 +27,7 @@ TEST(LinkCalendarTest, PagesInBeginAsLateAsTheyCan) {
   EXPECT_EQ(calendar.InBegin(0, 8, 7), 4u);
 }
 
-TEST(LinkCalendarTest, OutBeginsAsLateAsItCan) {
+TEST(LinkCalendarTest, PagesOutBeginAsLateAsTheyCan) {
   const LinkCalendar calendar(kTenSteps, kLink);
   EXPECT_EQ(calendar.OutBegin(0, 8, 1), 7u);
   EXPECT_EQ(calendar.OutBegin(0, 8, 4), 7u) << "a whole step";

@@ -173,7 +173,7 @@ std::uint64_t PagesFetched(const Plan& plan) {
   return pages;
 }
 
-/// See Note [Two choices].
+/// Note [Three choices] has the reason.
 TEST(PlanRandomTest, SlowLinksDoNotMakeMuchMoreCrossThem) {
   std::uint64_t slow = 0, fast = 0;
   for (std::uint32_t seed = 1; seed <= 500; ++seed) {
@@ -214,7 +214,7 @@ std::vector<std::uint32_t> ThereIn(const PlanInput& input, const Plan& plan) {
   return there;
 }
 
-TEST(PlanRandomTest, WithAFreeLinkNoMoreIsThereThanFits) {
+TEST(PlanRandomTest, NoMorePagesAreThereThanFitWithAFreeLink) {
   for (std::uint32_t seed = 1; seed <= 1000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const PlanInput input = RandomInputs(seed).DrawFreeLink();

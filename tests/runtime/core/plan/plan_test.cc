@@ -334,7 +334,7 @@ TEST(PlanTest, PagesThatGoFurthestDownLeaveFirstToSaveTraffic) {
   EXPECT_LE(activations, 22u);
 }
 
-TEST(PlanTest, WhereTheLastLinkBindsWhatLeavesMakesRoom) {
+TEST(PlanTest, PagesThatLeaveMakeRoomIfTheLastLinkBinds) {
   PlanInput input = ForwardAndBackward();
   input.links[1] = input.links[0];
   EXPECT_FALSE(MakePlan(input).leaves_make_room);
@@ -345,7 +345,7 @@ TEST(PlanTest, WhereTheLastLinkBindsWhatLeavesMakesRoom) {
   EXPECT_FALSE(MakePlan(input).leaves_make_room) << "there is no tier between";
 }
 
-TEST(PlanTest, WhereALowerLinkBindsThePlanThatMovesLessIsTaken) {
+TEST(PlanTest, ThePlanThatMovesLessIsTakenIfALowerLinkBinds) {
   // A forward pass reads the weights in the middle tier. A backward pass writes them there, and the
   // states. So the link below the middle is busy for longer than all steps.
   PlanInput input = EvenSteps(2 * kLayers, {100, 20}, {.in_s = 0.01, .out_s = 0.01});
@@ -399,7 +399,7 @@ TEST(PlanTest, APlanForTrafficReplacesOneThatKeepsTheBusiestLinkTwiceAsBusy) {
   EXPECT_GT(2 * come(MakePlan(busy)), 3 * come_for_traffic(busy)) << "32 and 18";
 }
 
-TEST(PlanTest, WhereALinkHasHardlyTimeLeftThePlanMovesLess) {
+TEST(PlanTest, ThePlanMovesLessIfALinkHasHardlyTimeLeft) {
   // A forward and a backward pass that read two pages of weights a layer, and keep one of it.
   constexpr std::uint32_t kSteps = 40;
   PlanInput input = EvenSteps(kSteps, {10}, {.in_s = 0.45, .out_s = 0.45});

@@ -38,7 +38,7 @@ std::vector<std::uint32_t> PagesByStep(const Plan& plan) {
   return pages;
 }
 
-TEST(SpreadReadsTest, WhatOnlyReadsMovesHardlyMoreThanBeladysOptimum) {
+TEST(SpreadReadsTest, SchedulesThatOnlyReadMoveHardlyMoreThanBeladysOptimum) {
   // N pages are used in turn, U at once. With C frames, N (N - C) / (N - U) of them must come in an
   // iteration.
   for (const FrameIndex frames : {20u, 30u, 45u, 60u, 90u, 110u}) {
@@ -49,7 +49,7 @@ TEST(SpreadReadsTest, WhatOnlyReadsMovesHardlyMoreThanBeladysOptimum) {
   }
 }
 
-TEST(SpreadReadsTest, AsMuchComesForEachStepAsForAnyOther) {
+TEST(SpreadReadsTest, EachStepFetchesAsMuchAsAnyOther) {
   for (const std::uint32_t pages : PagesByStep(MakePlan(Passes(12, 10, 60, kSlow)))) {
     EXPECT_GE(pages, 5u);
     EXPECT_LE(pages, 6u);

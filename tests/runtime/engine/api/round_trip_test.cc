@@ -45,14 +45,14 @@ TEST(RoundTripTest, WrittenInHbmReadInDram) {
   EXPECT_GT(stats.links.at("hbm-dram").out.bytes, 0u);
 }
 
-TEST(RoundTripTest, WithoutHbm) {
+TEST(RoundTripTest, BytesSurviveWithoutHbm) {
   RuntimeFixture runtime;
   runtime.options.hbm_bytes = Bytes();
   runtime.Start();
   RoundTrip(runtime, kDram0, kDram0);
 }
 
-TEST(RoundTripTest, WithoutNvme) {
+TEST(RoundTripTest, BytesSurviveWithoutNvme) {
   RuntimeFixture runtime;
   runtime.options.nvme_bytes = Bytes();
   runtime.options.dram_bytes = Bytes(512 * kPage);
@@ -60,7 +60,7 @@ TEST(RoundTripTest, WithoutNvme) {
   RoundTrip(runtime, kHbm0, kHbm0);
 }
 
-TEST(RoundTripTest, WithLruAndManyWorkers) {
+TEST(RoundTripTest, BytesSurviveLruAndManyWorkers) {
   RuntimeFixture runtime;
   runtime.options.policy = "lru";
   runtime.options.worker_threads = 3;
@@ -68,7 +68,7 @@ TEST(RoundTripTest, WithLruAndManyWorkers) {
   RoundTrip(runtime, kDram0, kHbm0);
 }
 
-TEST(RoundTripTest, AtTheSmallestBudgets) {
+TEST(RoundTripTest, BytesSurviveTheSmallestBudgets) {
   RuntimeFixture runtime;
   runtime.options.hbm_bytes = Bytes(kPage);
   runtime.options.dram_bytes = Bytes(5 * kPage);
@@ -76,7 +76,7 @@ TEST(RoundTripTest, AtTheSmallestBudgets) {
   RoundTrip(runtime, kDram0, kHbm0);
 }
 
-TEST(RoundTripTest, WithATinyRequestQueue) {
+TEST(RoundTripTest, BytesSurviveATinyRequestQueue) {
   RuntimeFixture runtime;
   runtime.options.request_queue_capacity = 1;
   runtime.Start();

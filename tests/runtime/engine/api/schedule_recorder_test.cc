@@ -116,7 +116,7 @@ TEST_F(DiscardTest, StandsAtTheLastUserThoughAnOpIsAskedForAhead) {
   EXPECT_EQ(End(), (std::vector<std::string>{"", "", "tensor1 ", "", ""}));
 }
 
-TEST_F(DiscardTest, BeforeTheFirstUseItBelongsBehindTheLastOne) {
+TEST_F(DiscardTest, ADiscardBeforeTheFirstUseBelongsBehindTheLastOne) {
   recorder_.BeginIteration("key");
   Use("gpu", 2);
   Discard(0);

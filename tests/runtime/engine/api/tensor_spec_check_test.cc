@@ -14,7 +14,7 @@ using testing::IsOk;
 using testing::IsStatus;
 using testing::RuntimeFixture;
 
-TEST(TensorSpecCheckTest, WhatNoTensorCanBeIsRefusedAndNamed) {
+TEST(TensorSpecCheckTest, ImpossibleTensorsAreRefusedAndNamed) {
   constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
   RuntimeFixture runtime;
   runtime.Start();

@@ -63,7 +63,7 @@ TEST(LinkMetersTest, AnUnknownRateIsTakenFromTheOtherDirection) {
     EXPECT_DOUBLE_EQ(link.in_s, free);
     EXPECT_DOUBLE_EQ(link.out_s, free);
   }
-  LinkMeter& out = meters.Of(1, core::Direction::kOut);
+  LinkMeter& out = meters.Of(1, core::LinkDirection::kOut);
   Cross(out, 20);
   const std::vector<core::PlanLink> links = meters.PageSeconds(2, kPageBytes);
   EXPECT_DOUBLE_EQ(links[0].out_s, free);
@@ -78,7 +78,7 @@ TEST(LinkMetersTest, TheLastLinkIsAsFastAsFilesUntilItIsKnown) {
   const std::vector<core::PlanLink> links = meters.PageSeconds(2, kPageBytes);
   EXPECT_DOUBLE_EQ(links[0].in_s, free);
   EXPECT_DOUBLE_EQ(links[1].in_s, meters.OfFiles().Read().busy_seconds / 20);
-  LinkMeter& in = meters.Of(1, core::Direction::kIn);
+  LinkMeter& in = meters.Of(1, core::LinkDirection::kIn);
   Cross(in, 40);
   EXPECT_DOUBLE_EQ(meters.PageSeconds(2, kPageBytes)[1].in_s, in.Read().busy_seconds / 40);
 }

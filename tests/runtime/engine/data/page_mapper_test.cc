@@ -149,7 +149,7 @@ TEST_F(PageMapperTest, PagesThatAreFreedAreUnmappedAndTheOthersOfTheSegmentStay)
   EXPECT_TRUE(mapper_.Reuse(At(1, 1)));
 }
 
-TEST_F(PageMapperTest, WhereNothingMoreCanBeMappedTheOldOnesGo) {
+TEST_F(PageMapperTest, OldMappingsGoIfNothingMoreCanBeMapped) {
   for (const core::FrameIndex i : {1, 2}) {
     ASSERT_THAT(mapper_.Map(At(i, i)), IsOk());
     Leave(At(i, i));

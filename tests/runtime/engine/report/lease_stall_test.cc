@@ -56,7 +56,7 @@ TEST_F(LeaseStallTest, ALeaseOfTheSameBytesIsNamed) {
   EXPECT_EQ(runtime_.listener.stalled_leases().size(), 1u) << "each op is reported once";
 }
 
-TEST_F(LeaseStallTest, OfSeveralTheOldestIsNamed) {
+TEST_F(LeaseStallTest, TheOldestOfSeveralIsNamed) {
   runtime_.Start();
   const TensorId tensor = runtime_.Make("t", kPage);
   Op first = runtime_->BeginOp({.name = "first", .lane = "a"});

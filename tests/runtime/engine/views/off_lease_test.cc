@@ -72,7 +72,7 @@ class OffLeaseTest : public ::testing::Test {
   MemoryTouch touch_;
 };
 
-TEST_F(OffLeaseTest, WhatNobodyWroteReadsAsZeros) {
+TEST_F(OffLeaseTest, UnwrittenPagesReadAsZeros) {
   runtime_.Start();
   const TensorId tensor = Make(ReadableTensor("t", 5 * kPage + 100));
   EXPECT_EQ(ViewOf(tensor).size(), 5 * kPage + 100);
@@ -295,7 +295,7 @@ TEST_F(OffLeaseTest, ASlotThatIsGivenUpIsShownNoMore) {
   }
 }
 
-TEST_F(OffLeaseTest, WhereSlotsAreNotMappedPagesInDramAreShownAndTheOthersHidden) {
+TEST_F(OffLeaseTest, PagesInDramAreShownAndTheOthersHiddenIfSlotsAreNotMapped) {
   runtime_.options.memory.off_lease = Use::kOff;
   runtime_.Start();
   const TensorId tensor = Make(ReadableTensor("t", kPage));

@@ -127,7 +127,7 @@ class PageViewsTest : public ::testing::Test {
                     .find_newest = [this](PageIndex page) { return newest_[page]; }}};
 };
 
-TEST_F(PageViewsTest, WhoTakesAFrameComesAfterTheViewHasLeftIt) {
+TEST_F(PageViewsTest, AFrameIsTakenOnceTheViewHasLeftIt) {
   ShowFrame(0, 3);
   Close();
   newest_[0].place = In(kMemory, 5);
@@ -179,7 +179,7 @@ TEST_F(PageViewsTest, ALeaseIsGrantedWhenItsFrameIsShown) {
   EXPECT_TRUE(views_.Shows(0, In(kMemory, 4)));
 }
 
-TEST_F(PageViewsTest, WhatCannotBeMappedIsHiddenAndTriedAgain) {
+TEST_F(PageViewsTest, PagesThatCannotBeMappedAreHiddenAndTriedAgain) {
   ShowFrame(0, 3);
   memory_->failures = 1;
   std::promise<absl::Status> mapped;
@@ -219,7 +219,7 @@ TEST_F(PageViewsTest, ADiscardIsShownWhenItHasActed) {
   EXPECT_TRUE(views_.Shows(2, In(kMemory, 3))) << "once for each discard";
 }
 
-TEST_F(PageViewsTest, WhoTakesTheFrameOfAFreedPageWaitsToo) {
+TEST_F(PageViewsTest, TheFrameOfAFreedPageIsTakenOnceTheViewHasLeftIt) {
   ShowFrame(0, 3);
   Close();
   views_.Forget(segment_, {0, 1});

@@ -282,7 +282,7 @@ TEST_F(OpenWeightsTest, BufferedReadsAreToldOnceOrRefused) {
   EXPECT_EQ(runtime_->GetStats().live_bytes, 0u);
 }
 
-TEST_F(OpenWeightsTest, WhatCannotBeOpenedCreatesNothing) {
+TEST_F(OpenWeightsTest, WeightsThatCannotBeOpenedCreateNothing) {
   runtime_.Start();
   EXPECT_THAT(runtime_->OpenWeights(directory_.path() + "/none"),
               IsStatus(absl::StatusCode::kNotFound, "none does not exist"));

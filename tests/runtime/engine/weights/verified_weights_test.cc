@@ -113,7 +113,7 @@ TEST_F(VerifiedWeightsTest, AByteThatChangedIsNamedInEveryBlock) {
   EXPECT_THAT(Opened(Use::kAuto), IsOk()) << "the damage is undone";
 }
 
-TEST_F(VerifiedWeightsTest, WithoutChecksumsTheyAreLeftOutOrRequired) {
+TEST_F(VerifiedWeightsTest, MissingChecksumsAreAnErrorOnlyIfRequired) {
   std::filesystem::remove(path_ + ".sums");
   runtime_.Start();
   EXPECT_THAT(Opened(Use::kAuto), IsOk());

@@ -261,7 +261,7 @@ TEST(SpecialValuesTest, UnderAnInfiniteRootNothingMoves) {
 }
 
 /// 0 over 0 is no step.
-TEST(SpecialValuesTest, WithoutEpsWhatHasNoGradientStays) {
+TEST(SpecialValuesTest, ElementsWithoutAGradientStayWithoutEps) {
   for (KernelSpec spec : AllSpecs()) {
     for (const SimdTarget target : SupportedSimdTargets()) {
       TensorRun run(spec, kSpecialCount);

@@ -174,7 +174,7 @@ TEST(OptimizerNormTest, ANormThatIsNotFiniteSkipsInBothWays) {
     given.step.gradient_norm = std::abs(bad);
     expect_skipped(given);
   }
-  // One that is not once it is unscaled.
+  // A norm that is finite, and is not once the loss scale is taken out.
   OneStep step = Clipped(Wave(0.1f), 1);
   step.optimizer.norm_given = true;
   step.step = {.loss_scale = 1e-20, .gradient_norm = 1e300};

@@ -178,7 +178,7 @@ class BoundParameterMisuseTest : public BoundParameterTest {
   std::unique_ptr<OffloadedOptimizer> optimizer_;
 };
 
-TEST_F(BoundParameterMisuseTest, WhatIsNoParameterIsRefusedByName) {
+TEST_F(BoundParameterMisuseTest, ImpossibleParametersAreRefusedByName) {
   EXPECT_THAT(Bind({.shape = {200}, .bytes = bytes_}),
               IsStatus(kInvalidParameter, "without a name"));
   EXPECT_THAT(

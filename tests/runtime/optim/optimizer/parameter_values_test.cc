@@ -84,7 +84,7 @@ TEST_F(OptimizerStatesTest, AMasterIsReadAndWritten) {
   EXPECT_EQ(model.Paged(), model.Reference());
 }
 
-TEST_F(OptimizerStatesTest, WhatDoesNotExistIsRefusedByName) {
+TEST_F(OptimizerStatesTest, StatesThatDoNotExistAreRefusedByName) {
   PagedModel model(runtime_, {.groups = {{100}}});
   OffloadedOptimizer& optimizer = model.optimizer();
   const TensorId p0 = model.parameter(0);

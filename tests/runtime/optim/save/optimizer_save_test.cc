@@ -151,7 +151,7 @@ TEST_F(OptimizerSaveTest, ADirectoryThatIsNoneIsNamedWithWhatToDo) {
   }
 }
 
-TEST_F(OptimizerSaveTest, WhatDiffersIsSaidInWords) {
+TEST_F(OptimizerSaveTest, DifferencesAreSaidInWords) {
   const auto difference = [this](const PagedModel::Options& options) {
     PagedModel model(runtime_, UsualOptions());
     EXPECT_THAT(model.optimizer().Save(directory_.path()), IsOk());
@@ -204,7 +204,7 @@ TEST_F(OptimizerSaveTest, APipeInPlaceOfTheFileIsRefusedAtOnce) {
 
 /// File systems without nameless files (NFS, CIFS, FUSE): the file has a random name until it is
 /// whole.
-TEST_F(OptimizerSaveTest, WithoutNamelessFilesItSavesAllTheSame) {
+TEST_F(OptimizerSaveTest, ASaveNeedsNoNamelessFiles) {
   SLUICE_SKIP_FORK_UNDER_SANITIZERS();
   PagedModel model(runtime_, UsualOptions());
   ASSERT_THAT(model.Step(), IsOk());

@@ -180,7 +180,7 @@ TEST_F(SaveFaultTest, TheFileIsSyncedBeforeItHasANameAndTheDirectoryAfter) {
             (std::vector<std::string>{"sync", "link", "sync", "close", "rename", "sync", "close"}));
 }
 
-TEST(SaveStateTest, WhatWasNotSubmittedIsNotWaitedFor) {
+TEST(SaveStateTest, WorkThatWasNotSubmittedIsNotWaitedFor) {
   const auto state = internal::SaveState::Create(nullptr, {}, 1);
   state->Fail(absl::CancelledError("stopped"));
   state->WaitFor(0);

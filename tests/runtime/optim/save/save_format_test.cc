@@ -92,7 +92,7 @@ TEST(SavedTensorsTest, ALayoutSaysWhatASaveHas) {
   EXPECT_EQ(all, "a:600/2048 a.m:300/1024 a.v:300/1024 a.m.scale:8/16 a.v.scale:8/16 ");
 }
 
-TEST(SavedTensorsTest, WhatIsNoLayoutIsRefused) {
+TEST(SavedTensorsTest, BrokenLayoutsAreRefused) {
   for (const char* layout :
        {"",
         "{}",

@@ -38,7 +38,7 @@ std::string Nested(int depth) {
   return std::string(brackets, '[') + std::string(brackets, ']');
 }
 
-TEST(SaveTextTest, WhatIsWrittenIsRead) {
+TEST(SaveTextTest, WrittenTextIsReadBack) {
   const absl::StatusOr<SaveText> save = ParseSaveText(WriteSaveText(TwoGroups()));
   ASSERT_TRUE(save.ok()) << save.status();
   EXPECT_EQ(save->layout, "{}");
@@ -51,7 +51,7 @@ TEST(SaveTextTest, WhatIsWrittenIsRead) {
   EXPECT_EQ(save->rates[1].beta2, GroupRates{}.beta2);
 }
 
-TEST(SaveTextTest, WhatIsNoSaveIsRefused) {
+TEST(SaveTextTest, BrokenTextIsRefused) {
   constexpr char kWords[] = "its description is not that of a save";
   for (const char* text : {"", "{", "[]", "{}", "null", "\xff"}) {
     EXPECT_THAT(ParseSaveText(text), IsStatus(kDataLoss, kWords)) << text;
@@ -160,7 +160,7 @@ TEST(SaveTextTest, RecordsLieOneAfterAnotherBeforeTheEnd) {
 }
 
 // Comparing and printing it would recurse until the stack is used up.
-TEST(SaveTextTest, WhatIsNestedWithoutEndIsRefused) {
+TEST(SaveTextTest, EndlessNestingIsRefused) {
   constexpr int kDeep = 1'000'000 / kSlowdown;
   EXPECT_THAT(ParseSaveText(Nested(kDeep)), IsStatus(kDataLoss, "not that of a save"));
   const std::string layout = "{\"optimizer\":" + Nested(kDeep) + "}";

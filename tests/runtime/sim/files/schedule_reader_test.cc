@@ -92,7 +92,7 @@ TEST(ScheduleReaderTest, AGzipFileMayHaveSeveralMembers) {
   EXPECT_EQ(*schedule, FullSchedule());
 }
 
-TEST(ScheduleReaderTest, WhatIsWrittenReadsTheSame) {
+TEST(ScheduleReaderTest, AWrittenScheduleReadsTheSame) {
   const absl::StatusOr<FileSchedule> schedule = ReadText(WriteSchedule(FullSchedule()));
   ASSERT_THAT(schedule, IsOk());
   EXPECT_EQ(*schedule, FullSchedule());

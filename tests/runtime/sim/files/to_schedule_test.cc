@@ -58,7 +58,7 @@ TEST(ToScheduleTest, OpsKeepOrderLaneSecondsAndTiers) {
                               {2, 0, 60, AccessMode::kOverwrite, kHbm0}}));
 }
 
-TEST(ToScheduleTest, WhatIsReadAndWrittenIsOneAccess) {
+TEST(ToScheduleTest, ATensorThatIsReadAndWrittenIsOneAccess) {
   EXPECT_EQ(Rows(ToSchedule(TwoFileOps(), 4096).ops[1].accesses),
             (std::vector<Row>{{0, 16, 8, AccessMode::kReadWrite, kDram0},
                               {1, 0, 50, AccessMode::kRead, kDram0},
@@ -67,7 +67,7 @@ TEST(ToScheduleTest, WhatIsReadAndWrittenIsOneAccess) {
                               {4, 0, 8, AccessMode::kOverwrite, kDram0}}));
 }
 
-TEST(ToScheduleTest, WhatIsMergedTakesTheSumToBeMadeAgain) {
+TEST(ToScheduleTest, MergedTensorsTakeTheSumToBeMadeAgain) {
   FileSchedule file = TwoFileOps();
   file.ops[0].reads.clear();
   file.ops[0].writes = {{2, {30, 30}}, {0, {0, 8}}, {2, {0, 30}}, {1, {0, 9}}, {1, {9, 9}}};
@@ -80,7 +80,7 @@ TEST(ToScheduleTest, WhatIsMergedTakesTheSumToBeMadeAgain) {
   EXPECT_EQ(seconds, (std::vector<std::optional<double>>{2, std::nullopt, 0.75}));
 }
 
-TEST(ToScheduleTest, WhatDoesNotPersistIsDiscardedAfterItsLastOp) {
+TEST(ToScheduleTest, TemporaryTensorsAreDiscardedAfterTheirLastOp) {
   const Schedule schedule = ToSchedule(TwoFileOps(), 4096);
   EXPECT_TRUE(schedule.ops[0].discards.empty());
   std::vector<std::uint32_t> discarded;

@@ -49,7 +49,7 @@ std::string Requests(const PagedOp& op) {
 /// Pages, then the ops that touch it, then "p" and "f" when it persists and has a home in a file.
 std::vector<std::string> Runs(const PageLayout& layout) {
   std::vector<std::string> runs;
-  for (const PageRun& run : layout.runs) {
+  for (const LayoutRun& run : layout.runs) {
     runs.push_back(std::to_string(run.first_page) + '+' + std::to_string(run.pages) + " ops " +
                    std::to_string(run.ops) + (run.persistent ? " p" : "") +
                    (run.file_home ? " f" : ""));
@@ -126,7 +126,7 @@ TEST(PageLayoutTest, AnOpAsksForThePagesOfItsParts) {
   EXPECT_EQ(Requests(layout.ops[1]), "0r 1r");
 }
 
-TEST(PageLayoutTest, OnlyWhatCoversAPageOverwritesIt) {
+TEST(PageLayoutTest, OnlyAnAccessThatCoversAPageOverwritesIt) {
   const PageLayout layout = LaidOut(R"({"tensor": 0, "bytes": 250, "persistent": true}
 {"op": 0, "seconds": 1, "reads": [], "writes": [0]}
 {"op": 1, "seconds": 1, "reads": [], "writes": [[0, 50, 150]]}
@@ -187,7 +187,7 @@ TEST(PageLayoutTest, PagesThatComeAndGoTogetherAreARun) {
   EXPECT_THAT(layout.ops[2].runs, ElementsAre(3));
 }
 
-TEST(PageLayoutTest, WhatPersistsAndIsNeverWrittenHasContentFromTheStart) {
+TEST(PageLayoutTest, UnwrittenPersistentTensorsHaveContentFromTheStart) {
   const PageLayout layout = LaidOut(R"({"tensor": 0, "bytes": 400, "persistent": true}
 {"tensor": 1, "bytes": 100, "persistent": false}
 {"op": 0, "seconds": 1, "reads": [0, 1], "writes": [[0, 150, 100]]}

@@ -103,7 +103,7 @@ TEST(RecordedScheduleTest, KeepsWhatTakesHowLongToBeMadeAgain) {
   }
 }
 
-TEST(RecordedScheduleTest, OnlyWhatIsDiscardedWholeAndLastDies) {
+TEST(RecordedScheduleTest, OnlyTensorsThatAreDiscardedWholeAndLastDie) {
   Schedule schedule = TwoOps();
   schedule.ops.push_back({.name = "again",
                           .lane = "gpu",

@@ -9,19 +9,19 @@
 namespace sluice::sim {
 namespace {
 
-using core::Direction;
+using core::LinkDirection;
 using ::testing::ElementsAre;
 
 constexpr MachinePath kSlow = {.in_bytes_per_s = 100, .out_bytes_per_s = 50};
 constexpr MachinePath kFast = {.in_bytes_per_s = 200, .out_bytes_per_s = 100};
 constexpr std::uint64_t kPage = 100;
 
-SimOrder Order(Direction direction, std::uint32_t place) {
+SimOrder Order(LinkDirection direction, std::uint32_t place) {
   return {.direction = direction, .task = place, .bytes = kPage, .place = place};
 }
 
 SimOrder FileRead(std::uint32_t page) {
-  SimOrder order = Order(Direction::kIn, page);
+  SimOrder order = Order(LinkDirection::kIn, page);
   order.from_file = true;
   return order;
 }
@@ -41,7 +41,7 @@ std::vector<std::size_t> PathsTaken(LinkModel* link, std::size_t places) {
 }
 
 /// Keeps 8 transfers in flight until `count` have begun. Returns the time when the last one left.
-double Saturate(LinkModel* link, Direction direction, std::uint32_t count) {
+double Saturate(LinkModel* link, LinkDirection direction, std::uint32_t count) {
   constexpr std::uint32_t kUnderWay = 8;
   double now = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -52,13 +52,13 @@ double Saturate(LinkModel* link, Direction direction, std::uint32_t count) {
 }
 
 TEST(LinkModelTest, PathsShareInProportionToTheirSpeed) {
-  for (const Direction direction : {Direction::kIn, Direction::kOut}) {
+  for (const LinkDirection direction : {LinkDirection::kIn, LinkDirection::kOut}) {
     constexpr std::uint32_t kCount = 300;
     LinkModel link({{kSlow, kFast}}, false);
     const double end = Saturate(&link, direction, kCount);
     EXPECT_EQ(link.paths()[0].bytes(direction), kCount / 3 * kPage);
     EXPECT_EQ(link.paths()[1].bytes(direction), kCount * 2 / 3 * kPage);
-    const double together = direction == Direction::kIn ? 300 : 150;
+    const double together = direction == LinkDirection::kIn ? 300 : 150;
     EXPECT_NEAR(end, kCount * kPage / together, 1e-6);
   }
 }
@@ -71,9 +71,9 @@ TEST(LinkModelTest, SharesDifferByLessThanTwoPages) {
   }
   for (std::uint32_t count = 1; count < 120; ++count) {
     LinkModel link(machine_link, true);
-    Saturate(&link, Direction::kOut, count);
+    Saturate(&link, LinkDirection::kOut, count);
     for (std::size_t i = 0; i < kRates.size(); ++i) {
-      const double pages = static_cast<double>(link.paths()[i].bytes(Direction::kOut)) / kPage;
+      const double pages = static_cast<double>(link.paths()[i].bytes(LinkDirection::kOut)) / kPage;
       EXPECT_NEAR(pages, count * kRates[i] / 500, 1.5) << count << " pages, path " << i;
     }
   }
@@ -88,7 +88,7 @@ TEST(LinkModelTest, OnePathIsThatPathToTheLastDigit) {
     LinkModel link({{path}}, drives);
     PathModel alone(path);
     for (std::uint32_t i = 0; i < 50; ++i) {
-      const auto direction = static_cast<Direction>(i * i / 3 % 2);
+      const auto direction = static_cast<LinkDirection>(i * i / 3 % 2);
       const double now = i * 0.37;
       while (link.next() <= now) {
         EXPECT_EQ(link.next(), alone.next());
@@ -103,13 +103,13 @@ TEST(LinkModelTest, OnePathIsThatPathToTheLastDigit) {
       EXPECT_EQ(finished.transfer.path, 0u);
     }
     EXPECT_EQ(link.next(), PathModel::kNever);
-    EXPECT_EQ(link.paths()[0].busy(Direction::kIn), alone.busy(Direction::kIn));
+    EXPECT_EQ(link.paths()[0].busy(LinkDirection::kIn), alone.busy(LinkDirection::kIn));
   }
 }
 
-TEST(LinkModelTest, OfPathsThatAreEquallySoonTheFirst) {
+TEST(LinkModelTest, TheFirstOfEquallySoonPathsIsTaken) {
   LinkModel link({{kSlow, kSlow, kSlow}}, false);
-  for (std::uint32_t i = 0; i < 5; ++i) link.Start(Order(Direction::kIn, i), 0);
+  for (std::uint32_t i = 0; i < 5; ++i) link.Start(Order(LinkDirection::kIn, i), 0);
   EXPECT_THAT(PathsTaken(&link, 5), ElementsAre(0, 1, 2, 0, 1));
 }
 
@@ -117,41 +117,41 @@ TEST(LinkModelTest, LatencyAndWhatGoesTheOtherWayCount) {
   MachinePath far = kFast;  // half a second faster for a page
   far.latency_s = 0.75;
   LinkModel patient({{kSlow, far}}, false);
-  patient.Start(Order(Direction::kIn, 0), 0);
+  patient.Start(Order(LinkDirection::kIn, 0), 0);
   EXPECT_THAT(PathsTaken(&patient, 1), ElementsAre(0));
 
   MachinePath half = kFast;  // a page takes 0.75 s beside another
   half.both_bytes_per_s = 200;
   LinkModel link({{half, {.in_bytes_per_s = 140, .out_bytes_per_s = 10}}}, false);
-  link.Start(Order(Direction::kOut, 0), 0);
-  link.Start(Order(Direction::kIn, 1), 0);
+  link.Start(Order(LinkDirection::kOut, 0), 0);
+  link.Start(Order(LinkDirection::kIn, 1), 0);
   EXPECT_THAT(PathsTaken(&link, 2), ElementsAre(0, 1));
 }
 
-TEST(LinkModelTest, WhatDrivesHoldComesBackAsItWent) {
+TEST(LinkModelTest, PagesOnDrivesComeBackAsTheyWent) {
   LinkModel link({{kSlow, kSlow}}, true);
-  for (std::uint32_t i = 0; i < 4; ++i) link.Start(Order(Direction::kOut, i), 0);
+  for (std::uint32_t i = 0; i < 4; ++i) link.Start(Order(LinkDirection::kOut, i), 0);
   EXPECT_THAT(PathsTaken(&link, 4), ElementsAre(0, 1, 0, 1));
   // Pages 0 and 2 lie on the first drive: one waits, though the other drive is idle.
-  link.Start(Order(Direction::kIn, 0), 100);
-  link.Start(Order(Direction::kIn, 2), 100);
+  link.Start(Order(LinkDirection::kIn, 0), 100);
+  link.Start(Order(LinkDirection::kIn, 2), 100);
   const auto both = Drain(&link);
   EXPECT_EQ(both[1].complete_s, 102);
   EXPECT_EQ(both[1].transfer.path, 0u);
   // A frame that is written again lies where it was written last.
-  link.Start(Order(Direction::kOut, 9), 200);
-  link.Start(Order(Direction::kOut, 2), 200);
+  link.Start(Order(LinkDirection::kOut, 9), 200);
+  link.Start(Order(LinkDirection::kOut, 2), 200);
   Drain(&link);
-  link.Start(Order(Direction::kIn, 2), 300);
+  link.Start(Order(LinkDirection::kIn, 2), 300);
   EXPECT_EQ(Drain(&link)[0].transfer.path, 1u);
 }
 
 TEST(LinkModelTest, MemoryIsReachedOverAllPaths) {
   LinkModel link({{kSlow, kSlow}}, false);
-  for (std::uint32_t i = 0; i < 3; ++i) link.Start(Order(Direction::kOut, i), 0);
+  for (std::uint32_t i = 0; i < 3; ++i) link.Start(Order(LinkDirection::kOut, i), 0);
   Drain(&link);
-  link.Start(Order(Direction::kIn, 0), 100);
-  link.Start(Order(Direction::kIn, 2), 100);
+  link.Start(Order(LinkDirection::kIn, 0), 100);
+  link.Start(Order(LinkDirection::kIn, 2), 100);
   for (const auto& finished : Drain(&link)) EXPECT_EQ(finished.complete_s, 101);
 }
 
@@ -171,13 +171,13 @@ TEST(LinkModelTest, FilesLieOnDrivesInProportionToReading) {
 TEST(LinkModelTest, AFrameAndAPageOfOneNumberAreTwoPlaces) {
   LinkModel link({{kFast, kSlow}}, true);
   link.PlaceInFile(0, 2);  // the fast one, twice
-  link.Start(Order(Direction::kOut, 0), 0);
-  link.Start(Order(Direction::kOut, 5), 0);
-  link.Start(Order(Direction::kOut, 1), 0);
+  link.Start(Order(LinkDirection::kOut, 0), 0);
+  link.Start(Order(LinkDirection::kOut, 5), 0);
+  link.Start(Order(LinkDirection::kOut, 1), 0);
   Drain(&link);
   link.Start(FileRead(1), 100);
   EXPECT_EQ(Drain(&link)[0].transfer.path, 0u);
-  link.Start(Order(Direction::kIn, 1), 200);
+  link.Start(Order(LinkDirection::kIn, 1), 200);
   EXPECT_EQ(Drain(&link)[0].transfer.path, 1u);
 }
 

@@ -107,7 +107,7 @@ std::vector<std::uint64_t> LargestOps(const PageLayout& layout, std::size_t tier
 std::uint64_t PagesAlive(const PageLayout& layout) {
   std::vector<std::uint32_t> ops_left;
   std::uint64_t alive = 0;
-  for (const PageRun& run : layout.runs) {
+  for (const LayoutRun& run : layout.runs) {
     ops_left.push_back(run.ops);
     if (run.persistent) alive += run.pages;
   }
@@ -217,7 +217,7 @@ void ChangeRequests(const PageLayout& layout,
   } else if (dice % 4 < 3) {
     request.mode = static_cast<core::PageMode>(dice / 4 % 3);
   } else {
-    const PageRun& run = layout.runs[dice / 256 % layout.runs.size()];
+    const LayoutRun& run = layout.runs[dice / 256 % layout.runs.size()];
     const bool there = std::any_of(requests->begin(), requests->end(), [&](const auto& other) {
       return other.page == run.first_page;
     });

@@ -51,7 +51,7 @@ TEST(SimulatorTest, WithRoomForAllAnIterationTakesItsComputeTime) {
 }
 
 /// Each op waits for the page of the other to leave and for its own to come.
-TEST(SimulatorTest, WhatIsWrittenGoesOutBeforeAnotherComesIn) {
+TEST(SimulatorTest, AWrittenPageGoesOutBeforeAnotherComesIn) {
   const SimReport report = Simulated(kWriteTwo, SmallOptions({1}));
   // Nothing has content at first, so pages come without a copy.
   EXPECT_THAT(report.iteration_s, Pointwise(DoubleNear(kTolerance), {3.0, 6.0, 6.0, 6.0}));
@@ -67,7 +67,7 @@ TEST(SimulatorTest, WhatIsWrittenGoesOutBeforeAnotherComesIn) {
 }
 
 /// The second page comes while the first op computes, though nothing is prefetched.
-TEST(SimulatorTest, WhoAsksAheadWaitsLess) {
+TEST(SimulatorTest, AskingAheadWaitsLess) {
   SimOptions options = SmallOptions({2});
   const std::string text = ReadThree("1");
   EXPECT_NEAR(Simulated(text, options).time_s, 6, kTolerance);
@@ -96,7 +96,7 @@ TEST(SimulatorTest, PagesWithAHomeInAFileAreReadAndNeverWritten) {
 }
 
 /// Each op reads two pages, which lie on one drive; memory brings both at once.
-TEST(SimulatorTest, WhatDrivesHoldWaitsForThem) {
+TEST(SimulatorTest, PagesOnDrivesWaitForThem) {
   std::string text;
   for (const std::string i : {"0", "1", "2", "3"}) {
     text += "{\"tensor\": " + i + ", \"bytes\": 100, \"persistent\": true, \"home\": \"file\"}\n";
@@ -121,7 +121,7 @@ TEST(SimulatorTest, WhatDrivesHoldWaitsForThem) {
   }
 }
 
-TEST(SimulatorTest, WhatDoesNotPersistCanHaveAHomeInAFileToo) {
+TEST(SimulatorTest, TemporaryTensorsCanHaveAHomeInAFileToo) {
   std::string text = ReadThree("1");
   for (std::size_t at; (at = text.find("true")) != std::string::npos;) text.replace(at, 4, "false");
   const SimReport report = Simulated(text, SmallOptions({3}));
@@ -129,7 +129,7 @@ TEST(SimulatorTest, WhatDoesNotPersistCanHaveAHomeInAFileToo) {
   EXPECT_EQ(report.links[0].in_bytes, 300u);
 }
 
-TEST(SimulatorTest, WhatIsForeseenComesBesideTheComputation) {
+TEST(SimulatorTest, ForeseenPagesComeBesideTheComputation) {
   SimOptions options = SmallOptions({2});
   options.prefetch_ops = 1;
   options.policy = core::CreatePolicy("min").value();
@@ -174,7 +174,7 @@ TEST(SimulatorTest, OpsWorkInTheTierThatTheyName) {
   EXPECT_EQ(report.links[1].in_bytes + report.links[1].out_bytes, 0u);
 }
 
-TEST(SimulatorTest, WhatDiesIsNeverMoved) {
+TEST(SimulatorTest, DeadPagesAreNeverMoved) {
   const SimReport report = Simulated(R"({"tensor": 0, "bytes": 100, "persistent": false}
 {"tensor": 1, "bytes": 100, "persistent": false}
 {"op": 0, "seconds": 1, "reads": [], "writes": [0]}
@@ -224,7 +224,7 @@ TEST(SimulatorTest, LanesThatDoNotFitTogetherTakeTurns) {
 }
 
 /// Weights, say: dropping them costs nothing, bringing them back does.
-TEST(SimulatorTest, WhatPersistsAndIsNeverWrittenHasContentAllTheSame) {
+TEST(SimulatorTest, UnwrittenPersistentTensorsHaveContent) {
   const SimReport report = Simulated(R"({"tensor": 0, "bytes": 200, "persistent": true}
 {"op": 0, "seconds": 1, "reads": [[0, 0, 100]], "writes": []}
 {"op": 1, "seconds": 1, "reads": [[0, 100, 100]], "writes": []}
@@ -326,7 +326,7 @@ TEST(SimulatorTest, AnOpLargerThanItsTierIsNamed) {
   EXPECT_TRUE(SimulateText(text, SmallOptions({4})).ok());
 }
 
-TEST(SimulatorTest, WhatPersistsFitsTheLastTier) {
+TEST(SimulatorTest, PersistentTensorsMustFitTheLastTier) {
   SimOptions options = SmallOptions({3});
   options.machine.tiers[1].bytes = 5 * kSmallPage;
   EXPECT_THAT(
@@ -338,7 +338,7 @@ TEST(SimulatorTest, WhatPersistsFitsTheLastTier) {
   EXPECT_TRUE(SimulateText(kWriteTwo, options).ok());
 }
 
-TEST(SimulatorTest, WhatLivesAtOnceFitsTheLastTier) {
+TEST(SimulatorTest, TensorsAliveAtOnceMustFitTheLastTier) {
   const std::string text = R"({"tensor": 0, "bytes": 100, "persistent": true}
 {"tensor": 1, "bytes": 300, "persistent": false}
 {"op": 0, "seconds": 1, "reads": [], "writes": [0]}

@@ -118,7 +118,7 @@ TEST(AtomicFileTest, ADeviceIsWrittenToNotReplaced) {
   EXPECT_TRUE(std::filesystem::is_character_file(full));
 }
 
-TEST(AtomicFileTest, WhatIsNeitherFileNorStreamIsRefused) {
+TEST(AtomicFileTest, PathsThatAreNeitherFileNorStreamAreRefused) {
   const TemporaryDirectory directory;
   const std::string path = directory / "socket";
   ASSERT_EQ(mknod(path.c_str(), S_IFSOCK | 0600, 0), 0);

@@ -121,7 +121,7 @@ TEST(CorpusTest, UnusableFilesAreNamed) {
               HasSubstr("is a directory"));
 }
 
-TEST(CorpusTest, WhatHasNoEndIsRefused) {
+TEST(CorpusTest, EndlessFilesAreRefused) {
   const TemporaryDirectory directory;
   const std::string pipe = directory / "pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);

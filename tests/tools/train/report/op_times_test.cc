@@ -53,7 +53,7 @@ TEST(OpTimesTest, OpsOfOneNameAreToldApartAndOthersMayChangePlaces) {
   EXPECT_THAT(Least(times, Iteration({{"x", 7}, {"x", 7}, {"update", 7}})), ElementsAre(1, 3, 6));
 }
 
-TEST(OpTimesTest, WhatIsNotKnownStaysAsItIs) {
+TEST(OpTimesTest, UnknownOpsStayAsTheyAre) {
   OpTimes times;
   EXPECT_THAT(Least(times, Iteration({{"x", 7}})), ElementsAre(7));
   times.Add(Iteration({{"x", 1}}));

@@ -183,7 +183,7 @@ TEST(ReportJsonTest, IsOneLineWithExactlyTheDocumentedFields) {
               UnorderedElementsAre("identical", "ram_step_ms_median", "slowdown", "ram_gflops"));
 }
 
-TEST(ReportJsonTest, WhatDoesNotApplyIsAbsent) {
+TEST(ReportJsonTest, FieldsThatDoNotApplyAreAbsent) {
   const Json json = Json::parse(FormatJson(RunReport()));
   for (const char* key : {"loss_first", "val_loss", "bound_ms", "verify"}) {
     EXPECT_FALSE(json.contains(key)) << key;
@@ -233,7 +233,7 @@ TEST(ReportTest, RetiredSlotsAreNamedWhereThereAreAny) {
   EXPECT_EQ(Json::parse(FormatJson(report))["retired_slots"], 2);
 }
 
-TEST(ReportTest, WhatWasDecidedOfRecomputingIsThereWhereItWas) {
+TEST(ReportTest, DecisionsOnRecomputingAreReportedIfMade) {
   RunReport report = ThreeSteps();
   EXPECT_FALSE(Json::parse(FormatJson(report)).contains("recompute"));
   EXPECT_THAT(FormatSummary(report), Not(HasSubstr("recompute")));

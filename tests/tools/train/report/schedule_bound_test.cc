@@ -39,14 +39,14 @@ std::map<std::string, LinkRates> RatesOf(double device) {
           {kDiskLink, {.in = 1e12, .out = 1e12, .both = 2e12}}};
 }
 
-TEST(ScheduleBoundTest, WithRoomForAllItIsTheTimeOfTheOpsOrTheMostGiven) {
+TEST(ScheduleBoundTest, TheBoundWithRoomForAllIsTheTimeOfTheOpsOrTheMostGiven) {
   EXPECT_DOUBLE_EQ(ScheduleBoundSeconds(UpAndDown(10), Budgets(20), RatesOf(kMebi), 3), 3);
   EXPECT_DOUBLE_EQ(ScheduleBoundSeconds(UpAndDown(10), Budgets(20), RatesOf(kMebi), 1000), 140);
 }
 
 /// Eight of ten MiB must leave while the writing half runs and come back in the other one: one
 /// after the other, though the link could carry both at once.
-TEST(ScheduleBoundTest, WhatLeavesInOneHalfAndReturnsInTheOtherTakesBoth) {
+TEST(ScheduleBoundTest, PagesThatLeaveInOneHalfAndReturnInTheOtherTakeBoth) {
   const Schedule schedule = UpAndDown(10);
   const RuntimeOptions options = Budgets(2);
   const double bound = ScheduleBoundSeconds(schedule, options, RatesOf(kMebi), 0.01);

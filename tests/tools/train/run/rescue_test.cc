@@ -89,7 +89,7 @@ class RescueTest : public SessionTest, public ::testing::WithParamInterface<Resc
   std::atomic<int> updates_ = 0;
 };
 
-TEST_P(RescueTest, WhateverTheErrnoOneWholeStepIsSaved) {
+TEST_P(RescueTest, OneWholeStepIsSavedWhateverTheErrno) {
   FailAtTheMoment();
   ASSERT_NO_FATAL_FAILURE(Make(kPaged, {"--state", state_}));
   FailWhenAsked();

@@ -82,7 +82,7 @@ class RunSignalsTest : public SessionTest {
   bool signalled_ = false;
 };
 
-TEST_F(RunSignalsTest, InAValidationWhileTheLastLossIsNoNumberNothingIsSaved) {
+TEST_F(RunSignalsTest, NothingIsSavedInAValidationWhileTheLastLossIsNoNumber) {
   ASSERT_NO_FATAL_FAILURE(Make(
       {"train.val_every=2", "train.val_batches=3", "train.not_finite_steps=0", "train.steps=20"},
       {"--state", state_}));

@@ -100,7 +100,7 @@ TEST_F(SavedRunTest, OtherDataIsSaidWithWhereItGoesOn) {
             "never stopped");
 }
 
-TEST_F(SavedRunTest, WhatIsRefusedNamesNoOtherData) {
+TEST_F(SavedRunTest, ARefusedRunNamesNoOtherData) {
   Write(3, {{"note", DescribeRun({}, "cafe")}});
   TrainSettings settings;
   settings.model.width = 2;

@@ -36,7 +36,7 @@ absl::Status SessionTest::MakeSession(const std::vector<std::string>& settings,
   SLUICE_ASSIGN_OR_RETURN(
       data_,
       gpt::Dataset::FromBytes(std::move(text), flags_.settings.train, flags_.settings.model));
-  RunState state{.note = DescribeRun(flags_.settings, "cafe")};
+  RunSaves state{.note = DescribeRun(flags_.settings, "cafe")};
   SLUICE_ASSIGN_OR_RETURN(state.directory, OpenStateDirectory(flags_, console_));
   SLUICE_ASSIGN_OR_RETURN(state.plan, PlanResume(flags_, "cafe"));
   hooks_.wrap_store = [this](auto store) { return faults_.Wrap(std::move(store)); };

@@ -57,7 +57,7 @@ TEST(MemoryCheckTest, MappingsBoundWhatIsProposed) {
   EXPECT_GT(largest, 400_MiB);
 }
 
-TEST(MemoryCheckTest, WhereNothingFitsNothingIsProposed) {
+TEST(MemoryCheckTest, NothingIsProposedIfNothingFits) {
   EXPECT_EQ(LargestBudgets(NeedsOfPages(2_MiB), LimitsOf(16_MiB)), Bytes());
 }
 

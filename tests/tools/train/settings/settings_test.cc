@@ -143,7 +143,7 @@ TEST(WriteTrainSettingsTest, IsReadToTheSameSettings) {
   EXPECT_THAT(again->runtime.cpus, ElementsAre(0));
 }
 
-TEST(ShippedConfigsTest, NoneIsForgottenHere) {
+TEST(ShippedConfigsTest, EveryShippedConfigurationIsListed) {
   for (const auto& entry : std::filesystem::directory_iterator(kConfigs)) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with("train-") || entry.path().extension() != ".toml") continue;

@@ -88,7 +88,7 @@ TEST_F(ResumeTest, SavesThatCannotBeGoneOnFromAreNoReasonToBeginAnew) {
   EXPECT_EQ(Refusal().code(), absl::StatusCode::kFailedPrecondition) << "2, not 3";
 }
 
-TEST_F(ResumeTest, WhatDoesNotLoadIsPassedOver) {
+TEST_F(ResumeTest, SavesThatDoNotLoadArePassedOver) {
   for (const int step : {3, 4, 5}) WriteSave(SaveName(step), step);
   ResumePlan plan = Plan();
   std::vector<std::string> tried;
@@ -103,7 +103,7 @@ TEST_F(ResumeTest, WhatDoesNotLoadIsPassedOver) {
   EXPECT_THAT(plan.passed_over, ElementsAre("step-0000005: a checksum is wrong"));
 }
 
-TEST_F(ResumeTest, WhereNothingLoadsTheFirstReasonDecidesTheExitCode) {
+TEST_F(ResumeTest, TheFirstReasonDecidesTheExitCodeIfNothingLoads) {
   for (const int step : {3, 4}) WriteSave(SaveName(step), step);
   ResumePlan plan = Plan();
   const auto damaged = [](const std::string&) { return absl::DataLossError("damaged"); };

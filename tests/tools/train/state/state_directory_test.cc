@@ -129,7 +129,7 @@ TEST_F(StateDirectoryTest, WithoutLocksNothingIsRemoved) {
             absl::StatusCode::kInternal);
 }
 
-TEST_F(StateDirectoryTest, OnlyWhatAKilledRunMadeIsRemoved) {
+TEST_F(StateDirectoryTest, OnlyFilesOfAKilledRunAreRemoved) {
   const std::string partial = "/.sluice-0123456789abcdef.partial";
   for (const char* name : {"step-0000007", "step-0000008", "step-7", "step-0000009", "other"}) {
     fs::create_directories(path_ + "/" + name);

@@ -266,7 +266,7 @@ TEST_F(StateSaverBesideTest, ASaveOfParametersThatAreNoNumbersIsRemoved) {
   EXPECT_THAT(SavedSteps(), ElementsAre(1));
 }
 
-TEST_F(StateSaverTest, WhatStandsElsewhereIsSaidToBeThere) {
+TEST_F(StateSaverTest, AnEarlierSaveElsewhereIsSaidToBeThere) {
   const auto refused = [](const std::string&) { return absl::ResourceExhaustedError("ENOSPC"); };
   StateSaver saver({.in_place = "/here", .resumed_from = "/there", .save = refused}, 5);
   EXPECT_EQ(

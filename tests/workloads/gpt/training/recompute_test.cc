@@ -151,7 +151,7 @@ TEST(Recompute, FewerBytesLive) {
   EXPECT_GE(kept->live_max.count(), again->live_max.count() + LessBytes());
 }
 
-TEST(Recompute, WhatIsPlannedMayBeAnyChoice) {
+TEST(Recompute, APlanMayBeAnyChoice) {
   const auto kept = MeasureFootprint(RecomputeModel(), Train(Recompute::kNone), kPage);
   const auto again = MeasureFootprint(RecomputeModel(), Train(Recompute::kAll), kPage);
   const auto planned = MeasureFootprint(RecomputeModel(), Train(Recompute::kPlanned), kPage);

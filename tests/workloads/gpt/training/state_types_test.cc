@@ -161,7 +161,7 @@ TEST_P(StateTypesTest, AreSavedAndGoOnWithTheSameBits) {
   }
 }
 
-TEST_P(StateTypesTest, OfAnotherTypeAreNotLoaded) {
+TEST_P(StateTypesTest, StatesOfAnotherTypeAreNotLoaded) {
   const TempDirectory saved;
   const Dataset data = TinyDataset(train_);
   {

@@ -159,7 +159,7 @@ INSTANTIATE_TEST_SUITE_P(
                       SavingCase{.clip_norm = 0, .micro_batches = 2},
                       SavingCase{.clip_norm = 1, .micro_batches = 2, .states = StateType::k8Bit}));
 
-TEST(TrainerSaves, WhoeverLooksAtParametersLeavesASaveWhole) {
+TEST(TrainerSaves, ReadingParametersLeavesASaveWhole) {
   const TrainConfig train = TinyTrain();
   const Reference reference = ReferenceOf(train);
   const TempDirectory first, second, third, fourth;
@@ -260,7 +260,7 @@ TEST(TrainerSaves, ASaveThatLedToALossThatIsNoNumberLeavesTheOlderOne) {
   }
 }
 
-TEST(TrainerSaves, WhatASaveDoesNotHoldIsRefused) {
+TEST(TrainerSaves, SavesThatCannotBeMadeAreRefused) {
   const Dataset data = TinyDataset();
   RamMemory ram;
   const auto trainer = Trainer::Create(TinyModel(), TinyTrain(), data, ram);

@@ -82,7 +82,7 @@ TEST(Trainer, DeferredUpdatesGiveTheSameBits) {
   EXPECT_EQ(now.state, deferred.state);
 }
 
-TEST(Trainer, WhoeverLooksAtParametersCompletesTheUpdate) {
+TEST(Trainer, ReadingParametersCompletesTheUpdate) {
   const Dataset data = TinyDataset();
   std::vector<State> states;
   std::vector<float> val_losses;

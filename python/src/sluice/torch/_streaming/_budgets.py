@@ -74,7 +74,7 @@ def _processes(options: dict[str, Any]) -> int:
 
 
 def open_runtime(dram: int, options: dict[str, Any]) -> Runtime:
-    """A runtime of which this process has so many bytes."""
+    """Opens a runtime whose share for this process has ``dram`` bytes."""
     return Runtime(dram=dram * _processes(options), **options)
 
 

@@ -99,7 +99,7 @@ def _refuse_missing(slots: list[Slot], buffers: Iterable[str], found: Names) -> 
 
 
 def _parts_of(slot: Slot, found: list[list[str]], weights: Weights) -> list[Weight]:
-    """The weights whose bytes are those of a slot, of which the files may have several equal ones."""
+    """The weights that make up a slot's bytes. The files may have several copies, which must be equal."""
     name = slot.names[0]
     if type(slot.original) is not torch.nn.Parameter:
         raise errors.InvalidArgument(

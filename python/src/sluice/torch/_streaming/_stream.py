@@ -230,10 +230,11 @@ def stream_weights(model: torch.nn.Module, path: Directory, *, dram: Size,
     Each parameter becomes a view of its weight, at one address, read-only, without requires_grad.
     A member of a ModuleList is a unit, and so is each module with parameters elsewhere. The weights
     of a unit are in dram while it runs. The first pass over the model is recorded. In later ones
-    weights come ahead of need, and the part that fits stays. Anywhere else the parameters show the
-    files through the page cache, slowly. Parameters that transformers fuses are on meta there, and
-    state dicts that would have them raise FailedPrecondition. Buffers of the state dict are set
-    from the files.
+    weights come ahead of need, and the part that fits stays.
+
+    Anywhere else the parameters show the files through the page cache, slowly. Parameters that
+    transformers fuses are on meta there, and state dicts that would have them raise
+    FailedPrecondition. Buffers of the state dict are set from the files.
 
     Raises before anything runs, and leaves the model as it was: InvalidArgument (a weight that is
     missing, or of another dtype or shape; a conversion of transformers that is more than renaming
