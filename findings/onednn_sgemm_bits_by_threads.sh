@@ -3,13 +3,12 @@
 # of OpenMP threads, but only for some shapes.
 #
 # A good guess is that a library either keeps the bits for every number of threads or for none. Here
-# products of 384x384x1536 and 512x1536x384 keep them, so a check on layers of that size passes. Products
-# with a long inner extent do not:
+# products of 384x384x1536 and 512x1536x384 keep them, so a check on layers of that size passes.
 #
-# 64x64x32768 (the gradient of a small weight over 32768 tokens) and 256x256x8192 with 3 threads, though
-# not with 2 or 4. A library that splits the inner extent adds up partial sums in another order. A run
-# that is resumed on a machine with another number of processors then leaves the bits of the unbroken run,
-# in the weight gradients alone.
+# Products with a long inner extent do not: 64x64x32768 (the gradient of a small weight over 32768 tokens)
+# and 256x256x8192 with 3 threads, though not with 2 or 4. A library that splits the inner extent adds up
+# partial sums in another order. A run that is resumed on a machine with another number of processors then
+# leaves the bits of the unbroken run, in the weight gradients alone.
 #
 # Seen with AVX2 kernels (ONEDNN_MAX_CPU_ISA=AVX2, so that newer processors do the same), normal numbers:
 #   384x384x1536   2, 3, 4 threads:   0,   0,    0 of 147456 elements differ from those of 1 thread
