@@ -191,11 +191,6 @@ ci_stages() {
   part_stages "$part"
 }
 
-# within_minutes MOST MINUTES
-within_minutes() {
-  [ "$2" -le "$1" ] || { echo "took $2 minutes; make it shorter, or move tests to another part" && return 1; }
-}
-
 # part_stages NAME: each part takes at most 12 minutes on 2 cores.
 part_stages() {
   local start=$SECONDS
@@ -217,7 +212,8 @@ part_stages() {
   esac
   part_minutes=$(((SECONDS - start + 59) / 60))
   echo "part $1 of the long mode: $part_minutes of its 12 minutes"
-  stage "part $1 in 12 minutes" within_minutes 12 "$part_minutes" || true
+  # A slow or busy machine takes longer, and is no fault of the tree.
+  [ "$part_minutes" -le 12 ] || echo "part $1 is too long: shorten it, or move tests to another part"
 }
 
 long_stages() {
