@@ -175,13 +175,12 @@ class MetadataReader {
     }
     const auto name = json["name"].get<std::string>();
     const bool steps = json.contains("step") && json["step"].is_number_unsigned() &&
-                       json["step"].get<std::uint64_t>() <= static_cast<std::uint64_t>(state_.step);
+                       json["step"].get<std::uint64_t>() <= kStepMax;
     if (!steps) {
-      return BadMetadata("the \"step\" of parameter {} in \"{}\" is none of 0 to \"{}\", {}",
+      return BadMetadata("the \"step\" of parameter {} in \"{}\" is none of 0 to {}",
                          io::ShownName(name),
                          kGroupsKey,
-                         kStepKey,
-                         state_.step);
+                         kStepMax);
     }
     state_.steps.push_back(json["step"].get<std::int64_t>());
     if (json.contains("tensor") && !json["tensor"].is_string()) {

@@ -53,18 +53,18 @@ absl::StatusOr<std::vector<GroupRates>> ParseRates(const Json& list) {
   return rates;
 }
 
-absl::StatusOr<std::vector<std::int64_t>> ParseSteps(const Json& list, std::int64_t most) {
+/// Steps that parameters have made. States that were loaded from elsewhere bring theirs, so a
+/// parameter may have made more than the optimizer.
+absl::StatusOr<std::vector<std::int64_t>> ParseSteps(const Json& list) {
   if (!list.is_array()) return DamagedSave("the steps of its parameters are no list");
   std::vector<std::int64_t> steps;
   for (const Json& step : list) {
     if (!step.is_number_unsigned()) {
       return DamagedSave(fmt::format("the steps of parameter {} are no number", steps.size()));
     }
-    if (step.get<std::uint64_t>() > static_cast<std::uint64_t>(most)) {
-      return DamagedSave(fmt::format("parameter {} has made {} steps, of {} in all",
-                                     steps.size(),
-                                     step.get<std::uint64_t>(),
-                                     most));
+    if (step.get<std::uint64_t>() > kStepMax) {
+      return DamagedSave(
+          fmt::format("parameter {} has made {} steps", steps.size(), step.get<std::uint64_t>()));
     }
     steps.push_back(step.get<std::int64_t>());
   }
@@ -145,7 +145,7 @@ absl::StatusOr<SaveText> ParseSaveText(std::string_view text) {
                 .note = note == nullptr ? "" : note->get<std::string>()};
   SLUICE_ASSIGN_OR_RETURN(save.rates, ParseRates(*rates));
   if (const auto steps = json.find("steps"); steps != json.end()) {
-    SLUICE_ASSIGN_OR_RETURN(save.steps, ParseSteps(*steps, save.step));
+    SLUICE_ASSIGN_OR_RETURN(save.steps, ParseSteps(*steps));
   }
   if (const auto shapes = json.find("shapes"); shapes != json.end()) {
     SLUICE_ASSIGN_OR_RETURN(save.shapes, ParseShapes(*shapes));

@@ -8,6 +8,7 @@
 #include "sluice/optimizer.h"
 #include "tests/runtime/optim/paged_model.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/temp_directory.h"
 
 namespace sluice::optim {
 namespace {
@@ -67,6 +68,27 @@ TEST_F(OptimizerStatesTest, WrittenStatesAreThoseThatWereRead) {
     EXPECT_EQ(fresh.optimizer().State(fresh.parameter(0))->step, 6);
     EXPECT_EQ(fresh.Paged(), old.Paged());
   }
+}
+
+TEST_F(OptimizerStatesTest, ASaveHasTheStepsOfStatesFromElsewhere) {
+  const PagedModel::Options options{.groups = {{5000, 10}}, .parameters = Storage::kMemory};
+  PagedModel old(runtime_, options);
+  PagedModel fresh(runtime_, options);
+  for (int step = 1; step <= 5; ++step) {
+    ASSERT_THAT(old.Step(), IsOk());
+    old.ReferenceStep(step);
+  }
+  CopyStates(old, fresh);
+  ASSERT_THAT(fresh.Step(), IsOk());
+  const testing::TempDirectory directory;
+  ASSERT_THAT(fresh.optimizer().Save(directory.path()), IsOk());
+  PagedModel loaded(runtime_, options);
+  ASSERT_THAT(loaded.optimizer().Load(directory.path()), IsOk());
+  for (PagedModel* model : {&fresh, &loaded}) {
+    EXPECT_EQ(model->optimizer().State(model->parameter(0))->step, 6);
+    ASSERT_THAT(model->Step(), IsOk());
+  }
+  EXPECT_EQ(loaded.Paged(), fresh.Paged());
 }
 
 TEST_F(OptimizerStatesTest, AMasterIsReadAndWritten) {

@@ -14,6 +14,7 @@ namespace sluice::optim {
 namespace {
 
 using Json = nlohmann::json;
+using sluice::testing::IsOk;
 using sluice::testing::IsStatus;
 using sluice::testing::kSlowdown;
 constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
@@ -79,10 +80,9 @@ TEST(SaveTextTest, StepsOfParametersAreReadOrRefusedByTheOneThatIsWrong) {
   ASSERT_TRUE(save.ok()) << save.status();
   EXPECT_EQ(StepsOf(*save, 2).value(), (std::vector<std::int64_t>{7, 0}));
   EXPECT_THAT(StepsOf(*save, 1), IsStatus(kDataLoss, "steps of 2 parameters, of 1"));
-  EXPECT_THAT(ParsedWith("steps", {7, 8}),
-              IsStatus(kDataLoss, "parameter 1 has made 8 steps, of 7 in all"));
+  EXPECT_THAT(ParsedWith("steps", {7, 8}), IsOk()) << "a state from elsewhere brings its steps";
   EXPECT_THAT(ParsedWith("steps", {7, std::numeric_limits<std::uint64_t>::max()}),
-              IsStatus(kDataLoss, "parameter 1 has made 18446744073709551615 steps, of 7"));
+              IsStatus(kDataLoss, "parameter 1 has made 18446744073709551615 steps"));
   for (const Json& wrong : {Json(-1), Json(0.5), Json("1"), Json(nullptr)}) {
     EXPECT_THAT(ParsedWith("steps", {7, wrong}),
                 IsStatus(kDataLoss, "the steps of parameter 1 are no number"));
