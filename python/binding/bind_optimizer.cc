@@ -16,6 +16,7 @@ void BindOptimizer(nb::module_& module) {
       .def("add", &PythonOptimizer::Add)
       .def("prefetch", &PythonOptimizer::Prefetch)
       .def("start", &PythonOptimizer::Start, nb::arg("updates"), nb::arg("norm").none())
+      .def_prop_ro("started", &PythonOptimizer::started)
       .def("begin", &PythonOptimizer::Begin)
       .def("go_on", &PythonOptimizer::GoOn)
       .def("wait", &PythonOptimizer::Wait)

@@ -170,8 +170,10 @@ void PythonOptimizer::Start(const std::vector<Update>& updates, std::optional<do
       if (!status.ok()) return status;
     }
     absl::StatusOr<StepHandle> step = optimizer.Step({.gradient_norm = norm_, .only_ready = true});
-    if (step.ok()) step_ = *std::move(step);
-    return step.status();
+    if (!step.ok()) return step.status();
+    step_ = *std::move(step);
+    ++started_;
+    return absl::OkStatus();
   }));
 }
 

@@ -2,6 +2,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -60,6 +61,8 @@ class PythonOptimizer : public std::enable_shared_from_this<PythonOptimizer> {
   /// Starts a step of these gradients, in the order of the groups. Every other step goes through
   /// them backwards. `norm`: only with norm_given.
   void Start(const std::vector<Update>& updates, std::optional<double> norm);
+  /// Number of steps that Start began. Any thread.
+  std::uint64_t started() const { return started_; }
   /// Starts the update of one parameter before the step, while others have no gradient yet.
   void Begin(const Update& update);
   /// Starts the step of the parameters that have begun, or the missing part of a failed step.
@@ -107,6 +110,7 @@ class PythonOptimizer : public std::enable_shared_from_this<PythonOptimizer> {
   std::unique_ptr<OffloadedOptimizer> optimizer_;
   StepHandle step_;
   std::optional<double> norm_;  ///< norm of the step that was started
+  std::atomic<std::uint64_t> started_ = 0;
 };
 
 /// Adds the class to the module.

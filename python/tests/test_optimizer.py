@@ -290,3 +290,31 @@ def test_a_step_after_an_interrupted_one_has_the_rate_of_its_own(runtime, seed, 
     optimizing.run(optimizer, mine, seed, 1, first=1)
     optimizing.run(torch.optim.Adagrad(reference, lr=0.1, lr_decay=0.5), reference, seed, 2)
     assert optimizing.off_by(mine, reference, 0.1) <= 1e-6
+
+
+class Interrupting:
+    """A core whose steps are met by Ctrl-C, right before or right after their begin."""
+
+    def __init__(self, core, begins):
+        self._core, self._begins = core, begins
+
+    def start(self, updates, norm):
+        if self._begins:
+            self._core.start(updates, norm)
+        raise KeyboardInterrupt
+
+    def __getattr__(self, name):
+        return getattr(self._core, name)
+
+
+@pytest.mark.parametrize("begins", [False, True])
+def test_ctrl_c_at_the_begin_of_a_step_neither_repeats_nor_loses_it(runtime, seed, monkeypatch, begins):
+    mine, reference = (optimizing.parameters(seed, shapes=[(300,)]) for _ in range(2))
+    optimizer = sluice.torch.AdamW(mine, runtime=runtime)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(optimizer, "_core", Interrupting(optimizer._core, begins))
+        optimizing.run(optimizer, mine, seed, 1)
+    optimizer.step()
+    optimizing.run(torch.optim.AdamW(reference), reference, seed, 1)
+    assert optimizing.off_by(mine, reference, 1e-3) <= 1e-6
+    assert optimizer.state_dict()["state"][0]["step"] == 1

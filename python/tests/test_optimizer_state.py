@@ -267,6 +267,43 @@ def test_a_save_is_loaded_under_another_budget(make_runtime, spill, seed, dtype,
     assert [s["step"].item() for s in second.state.values()] == [4] * len(params)
 
 
+@pytest.mark.parametrize("more", [0, 1, 7])
+def test_what_came_from_a_state_dict_is_saved_and_loaded(runtime, spill, seed, more):
+    params, resumed, loaded = (optimizing.parameters(seed) for _ in range(3))
+    first = sluice.torch.AdamW(params, runtime=runtime)
+    optimizing.run(first, params, seed, 5)
+    second = sluice.torch.AdamW(resumed, runtime=runtime)
+    second.load_state_dict(first.state_dict())
+    optimizing.run(second, resumed, seed, more, first=5)
+    second.save(spill)
+    third = sluice.torch.AdamW(loaded, runtime=runtime)
+    third.load(spill)
+    assert [s["step"].item() for s in third.state_dict()["state"].values()] == [5 + more] * len(params)
+    for each, own in ((second, resumed), (third, loaded)):
+        optimizing.run(each, own, seed, 1, first=5 + more)
+    assert optimizing.same(resumed, loaded)
+
+
+def test_a_load_that_ctrl_c_ends_is_repeated(runtime, spill, seed, monkeypatch):
+    params = optimizing.parameters(seed, shapes=[(8,)])
+    optimizer = sluice.torch.AdamW(params, runtime=runtime)
+    optimizing.run(optimizer, params, seed, 2)
+    optimizer.save(spill)
+
+    def interrupt(note):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(optimizer, "_take_note", interrupt)
+        optimizer.load(spill)
+    for call in (lambda: optimizing.run(optimizer, params, seed, 1), lambda: optimizer.save(spill)):
+        with pytest.raises(sluice.FailedPrecondition, match="the last load ended in the middle"):
+            call()
+    optimizer.load(spill)
+    optimizing.run(optimizer, params, seed, 1)
+    assert optimizer.state_dict()["state"][0]["step"] == 3
+
+
 def test_a_save_of_another_model_is_refused(runtime, spill, seed):
     params = optimizing.parameters(seed, shapes=[(8,)])
     sluice.torch.AdamW(params, runtime=runtime).save(spill)

@@ -241,7 +241,7 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
             _ranks.together(lambda: self._load_part(place))
         else:
             place, note = self._read_note(folder)
-            self._core.load(place)
+            self._load_whole(place)
         self._take_note(note)
         return note.text
 
@@ -255,6 +255,15 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
         if self._is_spread():
             _ranks.check_layouts(note.mark, self._slots.values())
         return place, note
+
+    def _load_whole(self, place: str) -> None:
+        """Loads; Ctrl-C between the load and the note leaves half a load."""
+        before, self._half_loaded = self._half_loaded, True
+        try:
+            self._core.load(place)
+        except errors.Error:  # nothing has changed
+            self._half_loaded = before
+            raise
 
     def _load_part(self, place: str) -> None:
         """Loads what this rank has; the load is whole once every rank has done it."""

@@ -18,7 +18,7 @@ from ._overlap import Overlap
 from ._owners import OWNERS
 from ._shards import increment_version, norm_of, ranks, version_of, warn_of_budgets
 from ._slots import Slot
-from ._step import Step, numbers_of_nothing
+from ._step import begun, numbers_of_nothing, start
 
 
 class PagedOptimizer(StepsInBackward):
@@ -127,7 +127,7 @@ class PagedOptimizer(StepsInBackward):
             self._step_in_backward()
             return
         gathered = self._gather()
-        before = self._step
+        before = begun(self)
         repeats = before is not None and before.has(gathered.gradients)
         if before is not None and self._overlap is not None and not before.failed:
             repeats = False  # the step is under way, neither interrupted nor failed
@@ -145,8 +145,7 @@ class PagedOptimizer(StepsInBackward):
         slots = gathered.with_elements
         self._refresh_masters(slots)
         self._ahead.begin_step(slots)
-        self._core.start(gathered.updates, norm)
-        self._step = Step(gathered.slots, gathered.gradients)
+        start(self, gathered, norm)
         if self._overlap is None:
             self._wait()
         else:
@@ -219,7 +218,7 @@ class PagedOptimizer(StepsInBackward):
 
     def _finish(self) -> None:
         """Completes a step that was interrupted, or that has failed."""
-        step = self._step
+        step = begun(self)
         if step is None:
             return
         if not step.over:

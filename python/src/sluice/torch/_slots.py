@@ -153,7 +153,8 @@ def check_unchanged(slot: Slot) -> None:
         raise refuse(slot.name, problem)
     if local.data_ptr() != slot.address or slot.storage.nbytes() == 0:
         raise refuse(slot.name, "has other memory than when it was added (p.data = ..., .to(...), or "
-                                "a freed storage); copy into it (p.data.copy_), or make a new optimizer")
+                                "a freed storage); copy into it (p.copy_ under torch.no_grad()), or make a new "
+                                "optimizer")
 
 
 def check_not_frozen(slot: Slot) -> None:
