@@ -39,6 +39,9 @@ struct CudaOptions {
   /// Ordinal among the visible GPUs, or the UUID ("GPU-...", "MIG-..."), or the beginning of that.
   /// Empty: the first.
   std::string gpu = {};
+  /// Reason for which the program takes no GPU, such as that it computes on the CPU. Then
+  /// DeviceKind::kAuto is the emulated device, with this reason. Empty: it takes one.
+  std::string why_none = {};
 };
 
 /// The emulated device: host memory that stands for hbm, reached by real copies.

@@ -29,9 +29,9 @@ class StreamState;
 
 /// An ordered queue of device work: a CUDA stream, or a thread of the emulated device.
 /// Threads: any. Lifetime: shared. The last reference waits until the queue is drained, and so does
-/// the Runtime. A reference never waits for a stream that the Runtime adopted. The stream's own
-/// work may drop the last reference: queued work still runs then, and only the Runtime waits for
-/// it. Fork: see Runtime; in a child a stream does nothing.
+/// the Runtime; but for an adopted stream only the Runtime waits, until leases and ops that it
+/// keeps are released. The stream's own work may drop the last reference: queued work still runs
+/// then, and only the Runtime waits for it. Fork: see Runtime; in a child a stream does nothing.
 class StreamRef {
  public:
   StreamRef();

@@ -33,7 +33,8 @@ absl::StatusOr<RuntimeOptions> ReadOptions(const std::optional<std::string>& pat
   if (options->hbm_bytes.count() > 0 && !options->memory.keep_mappings) {
     options->memory.keep_mappings = false;
   }
-  if (options->device == DeviceKind::kEmulated) return options;
+  options->cuda.why_none = "Python reads and writes leases on the CPU";
+  if (options->device != DeviceKind::kCuda) return options;
   return absl::InvalidArgumentError(
       "\"device.kind\" is that of a GPU, and Python reads and writes leases on the CPU: "
       "device.kind = \"emulated\"");

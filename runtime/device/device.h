@@ -105,9 +105,6 @@ class Device {
   /// REQUIRES: whole pages of the system, registered once; the memory stays mapped as it is until
   /// UnregisterHost or the end of the device.
   virtual absl::Status RegisterHost(std::span<std::byte> memory) = 0;
-  /// Notes that the calling thread is not the user's. From now on it may call RegisterHost and its
-  /// like while another thread captures a graph.
-  virtual void NoteOwnThread() {}
   /// Ends a registration. Waits for all running work of the device. REQUIRES: a span that was
   /// registered.
   virtual void UnregisterHost(std::span<std::byte> memory) = 0;

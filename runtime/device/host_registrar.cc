@@ -39,7 +39,6 @@ void HostRegistrar::Register(const Chunks& chunks) {
   };
   auto started = base::StartThread([this, rest] {
     base::SetUpThread("sluice-register", {});
-    device_.NoteOwnThread();
     rest();
   });
   if (started.ok()) {

@@ -35,6 +35,10 @@ class GpuLab : public CudaLab {
   CudaCode LaunchAdd(std::span<std::byte> span, std::uint8_t value, CudaStream stream) override {
     return LaunchAddKernel(span.data(), span.size(), value, ToRuntime(stream));
   }
+  CudaCode CopyWithin(std::byte* to, std::span<const std::byte> from, CudaStream stream) override {
+    return cudaMemcpyAsync(
+        to, from.data(), from.size(), cudaMemcpyDeviceToDevice, ToRuntime(stream));
+  }
   CudaCode LaunchGate(int gate, CudaStream stream) override {
     return LaunchGateKernel(flags_ + gate, ToRuntime(stream));
   }
@@ -42,7 +46,7 @@ class GpuLab : public CudaLab {
 
   CudaCode BeginCapture(CudaStream stream, bool global) override {
     return cudaStreamBeginCapture(
-        ToRuntime(stream), global ? cudaStreamCaptureModeGlobal : cudaStreamCaptureModeRelaxed);
+        ToRuntime(stream), global ? cudaStreamCaptureModeGlobal : cudaStreamCaptureModeThreadLocal);
   }
   CudaCode EndCapture(CudaStream stream, CudaGraph* graph) override {
     cudaGraph_t captured = nullptr;

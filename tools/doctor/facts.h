@@ -18,6 +18,10 @@
 /// Facts that doctor finds out, by section, with functions that read them and that describe them.
 /// Reading has no lasting effect; describing is pure. `root` replaces "/" in tests.
 
+namespace sluice::device {
+class CudaApi;
+}
+
 namespace sluice::tools {
 
 struct CpuFacts {
@@ -95,11 +99,13 @@ Section DescribeSpill(const SpillFacts& facts);
 struct GpuDevice {
   std::string name;
   std::uint64_t memory_bytes = 0;
-  std::string compute;   ///< compute capability: "9.0"
-  std::string cuda;      ///< newest CUDA of the driver: "13.0"
-  int node = -1;         ///< NUMA node of its PCI slot; -1: unknown
-  std::string pci;       ///< PCI address
-  std::string unusable;  ///< reason why it cannot hold a tier; empty when it can
+  std::uint64_t free_bytes = 0;  ///< memory that no program has taken; 0: unknown
+  std::string link;              ///< PCI link: "32.0 GT/s x16"; empty: unknown
+  std::string compute;           ///< compute capability: "9.0"
+  std::string cuda;              ///< newest CUDA of the driver: "13.0"
+  int node = -1;                 ///< NUMA node of its PCI slot; -1: unknown
+  std::string pci;               ///< PCI address
+  std::string unusable;          ///< reason why it cannot hold a tier; empty when it can
 };
 struct GpuFacts {
   std::vector<std::string> pci;  ///< addresses of NVIDIA display and 3D controllers
@@ -108,6 +114,11 @@ struct GpuFacts {
   std::string reason;  ///< reason why no device can be used; empty if one can
 };
 GpuFacts ReadGpu(const std::string& root = "");
+/// Reads one GPU. Returns why the driver does not describe it; empty if it does.
+std::string ReadGpuDevice(const std::string& root,
+                          device::CudaApi& api,
+                          int ordinal,
+                          GpuDevice* device);
 Section DescribeGpu(const GpuFacts& facts);
 
 struct Facts {

@@ -16,6 +16,31 @@
 namespace sluice::tools {
 namespace {
 
+/// Free memory of the GPU; 0: the driver does not tell.
+std::uint64_t FreeBytes(device::CudaApi& api, int ordinal) {
+  device::CudaContext context = nullptr;
+  if (api.RetainContext(ordinal, &context) != device::kCudaSuccess) return 0;
+  std::uint64_t free = 0;
+  std::uint64_t all = 0;
+  if (api.PushContext(context) == device::kCudaSuccess) {
+    if (api.FreeMemory(&free, &all) != device::kCudaSuccess) free = 0;
+    api.PopContext();  // the process ends soon, whatever the code
+  }
+  api.ReleaseContext(ordinal);  // likewise
+  return free;
+}
+
+/// "32.0 GT/s x16"; empty where the system does not tell.
+std::string LinkOf(const std::string& root, const std::string& pci) {
+  const std::string slot = root + "/sys/bus/pci/devices/" + pci;
+  // The speed may be followed by the word PCIe.
+  const std::string speed = ReadLine(slot + "/current_link_speed");
+  const std::string width = ReadLine(slot + "/current_link_width");
+  const std::size_t unit = speed.find("GT/s");
+  if (unit == std::string::npos || width.empty() || width == "0") return "";
+  return speed.substr(0, unit + 4) + " x" + width;
+}
+
 GpuDevice DescribeDevice(const std::string& root, const device::CudaDeviceFacts& facts) {
   std::string pci = facts.pci_address;
   // The system writes the address in small letters.
@@ -25,6 +50,7 @@ GpuDevice DescribeDevice(const std::string& root, const device::CudaDeviceFacts&
   return {
       .name = facts.name,
       .memory_bytes = facts.memory_bytes,
+      .link = LinkOf(root, pci),
       .compute = fmt::format("{}.{}", facts.compute_major, facts.compute_minor),
       .cuda = fmt::format("{}.{}", facts.driver_version / 1000, facts.driver_version % 1000 / 10),
       .node = numa::NodeOfPci(pci, root).value_or(-1),
@@ -37,15 +63,15 @@ std::string ReadDevices(const std::string& root, std::vector<GpuDevice>* devices
   const auto api = device::LoadCudaApi();
   if (!api.ok()) return std::string(base::ToStd(api.status().message()));
   int count = 0;
-  (*api)->CountDevices(&count);
+  const device::CudaCode counted = (*api)->CountDevices(&count);
+  if (counted != device::kCudaSuccess && counted != device::kCudaNoDevice) {
+    return "the NVIDIA driver says " + (*api)->ErrorName(counted);
+  }
   if (count == 0) return "the driver shows no GPU to this process";
   for (int ordinal = 0; ordinal < count; ++ordinal) {
-    device::CudaDeviceFacts facts;
-    const device::CudaCode code = (*api)->DescribeDevice(ordinal, &facts);
-    if (code != device::kCudaSuccess) {
-      return fmt::format("GPU {} does not answer: {}", ordinal, (*api)->ErrorName(code));
-    }
-    devices->push_back(DescribeDevice(root, facts));
+    GpuDevice device;
+    if (std::string why = ReadGpuDevice(root, **api, ordinal, &device); !why.empty()) return why;
+    devices->push_back(std::move(device));
   }
   const auto usable = [](const GpuDevice& gpu) { return gpu.unusable.empty(); };
   return std::any_of(devices->begin(), devices->end(), usable) ? "" : devices->front().unusable;
@@ -66,7 +92,38 @@ std::vector<std::string> FindOnPciBus(const std::string& root) {
   return found;
 }
 
+std::string TextOf(const GpuDevice& device) {
+  std::string text =
+      fmt::format("{} ({}{}, compute {}, driver for CUDA {}, PCI {}{}, {})",
+                  device.name,
+                  ToString(Bytes(device.memory_bytes)),
+                  device.free_bytes == 0
+                      ? ""
+                      : fmt::format(" of which {} are free", ToString(Bytes(device.free_bytes))),
+                  device.compute,
+                  device.cuda,
+                  device.pci,
+                  device.link.empty() ? "" : " at " + device.link,
+                  device.node < 0 ? "node unknown" : fmt::format("node {}", device.node));
+  if (!device.unusable.empty()) text += ": not usable, as " + device.unusable;
+  return text;
+}
+
 }  // namespace
+
+std::string ReadGpuDevice(const std::string& root,
+                          device::CudaApi& api,
+                          int ordinal,
+                          GpuDevice* device) {
+  device::CudaDeviceFacts facts;
+  const device::CudaCode code = api.DescribeDevice(ordinal, &facts);
+  if (code != device::kCudaSuccess) {
+    return fmt::format("GPU {} does not answer: {}", ordinal, api.ErrorName(code));
+  }
+  *device = DescribeDevice(root, facts);
+  device->free_bytes = FreeBytes(api, ordinal);
+  return "";
+}
 
 GpuFacts ReadGpu(const std::string& root) {
   GpuFacts facts;
@@ -95,22 +152,19 @@ Section DescribeGpu(const GpuFacts& facts) {
   for (const GpuDevice& device : facts.devices) {
     devices.push_back({{"name", device.name},
                        {"memory_bytes", device.memory_bytes},
+                       {"free_bytes", device.free_bytes},
+                       {"link", device.link},
                        {"compute", device.compute},
                        {"cuda", device.cuda},
                        {"pci", device.pci},
                        {"node", device.node},
                        {"unusable", device.unusable}});
-    text += fmt::format("{}{} ({}, compute {}, driver for CUDA {}, PCI {}, {})",
-                        text.empty() ? "" : ", ",
-                        device.name,
-                        ToString(Bytes(device.memory_bytes)),
-                        device.compute,
-                        device.cuda,
-                        device.pci,
-                        device.node < 0 ? "node unknown" : fmt::format("node {}", device.node));
-    if (!device.unusable.empty()) text += ": not usable, as " + device.unusable;
+    text += (text.empty() ? "" : ", ") + TextOf(device);
   }
   section.Add("devices", std::move(devices), std::move(text));
+  section.Add(
+      "shared",
+      "tiers.hbm.bytes and the cache of a framework's allocator come out of the same memory");
   return section;
 }
 

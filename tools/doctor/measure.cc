@@ -60,6 +60,7 @@ absl::StatusOr<Section> MeasureLinks(const std::string& directory) {
   SLUICE_ASSIGN_OR_RETURN(const numa::MemoryLimits limits, numa::ReadMemoryLimits());
   SLUICE_ASSIGN_OR_RETURN(const Rates copies, MeasureEmulatedDevice(limits.measuring_bytes()));
   AddLink("hbm-dram", copies, section);
+  section.Add("hbm", "emulated", "host memory stands for it: the link is not that of a GPU");
   SLUICE_ASSIGN_OR_RETURN(
       const io::DiskRates disk,
       io::MeasureDiskRates({.directory = directory, .memory_bytes_max = limits.measuring_bytes()}));

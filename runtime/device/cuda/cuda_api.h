@@ -17,6 +17,7 @@ inline constexpr CudaCode kCudaOutOfMemory = 2;
 inline constexpr CudaCode kCudaDeinitialized = 4;
 inline constexpr CudaCode kCudaNoDevice = 100;
 inline constexpr CudaCode kCudaInvalidContext = 201;
+inline constexpr CudaCode kCudaInvalidHandle = 400;
 inline constexpr CudaCode kCudaNotReady = 600;
 inline constexpr CudaCode kCudaIllegalAddress = 700;
 inline constexpr CudaCode kCudaAlreadyRegistered = 712;
@@ -36,6 +37,13 @@ inline const CudaStream kCudaLegacyStream = nullptr;
 inline CudaStream CudaPerThreadStream() {
   return reinterpret_cast<CudaStream>(std::uintptr_t{2});  // NOLINT: the driver's own number
 }
+
+/// What a capture forbids a thread, with the driver's numbers (CUstreamCaptureMode).
+enum class CudaCaptureMode : int {
+  kGlobal = 0,       ///< captures of its own, and global ones of others, forbid calls
+  kThreadLocal = 1,  ///< captures of its own forbid calls
+  kRelaxed = 2,      ///< calls are allowed
+};
 
 /// Facts of one GPU.
 struct CudaDeviceFacts {
@@ -79,8 +87,8 @@ class CudaApi {
   virtual CudaCode PushContext(CudaContext context) = 0;
   virtual CudaCode PopContext() = 0;
   virtual CudaCode FreeMemory(std::uint64_t* free_bytes, std::uint64_t* all_bytes) = 0;
-  /// Lets the calling thread make calls that another thread's global capture would forbid.
-  virtual CudaCode RelaxCaptureMode() = 0;
+  /// Gives the calling thread the mode, and writes the one before to *mode.
+  virtual CudaCode ExchangeCaptureMode(CudaCaptureMode* mode) = 0;
 
   // Streams. Streams made here do not wait for the legacy default stream.
   virtual CudaCode CreateStream(CudaStream* stream) = 0;

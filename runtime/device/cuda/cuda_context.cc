@@ -16,15 +16,32 @@ absl::StatusOr<std::unique_ptr<CudaContextShare>> CudaContextShare::Take(CudaApi
 
 CudaContextShare::~CudaContextShare() {
   // The driver may be gone already at the end of a process: nothing is left to be done then.
-  api_.ReleaseContext(ordinal_);
+  Check(api_.ReleaseContext(ordinal_), "cuDevicePrimaryCtxRelease").IgnoreError();
 }
 
 ScopedCudaContext::ScopedCudaContext(const CudaContextShare& share)
     : share_(share),
-      status_(share.Check(share.api().PushContext(share.context()), "cuCtxPushCurrent")) {}
+      status_(share.Check(share.api().PushContext(share.context()), "cuCtxPushCurrent")) {
+  if (!status_.ok()) return;
+  status_ = Exchange();
+  if (!status_.ok()) Pop();
+}
 
 ScopedCudaContext::~ScopedCudaContext() {
-  if (status_.ok()) share_.api().PopContext();
+  if (!status_.ok()) return;
+  // A mode that cannot be given back only allows the thread more.
+  Exchange().IgnoreError();
+  Pop();
+}
+
+absl::Status ScopedCudaContext::Exchange() {
+  return share_.Check(share_.api().ExchangeCaptureMode(&mode_),
+                      "cuThreadExchangeStreamCaptureMode");
+}
+
+void ScopedCudaContext::Pop() {
+  // The thread's own context stays below where the driver refuses.
+  share_.Check(share_.api().PopContext(), "cuCtxPopCurrent").IgnoreError();
 }
 
 }  // namespace sluice::device

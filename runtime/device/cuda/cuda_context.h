@@ -38,8 +38,8 @@ class CudaContextShare {
   const CudaContext context_;
 };
 
-/// Makes the context current on the calling thread for a scope. The thread's own context comes back
-/// afterwards.
+/// Makes the context current on the calling thread for a scope, and has the thread's calls break no
+/// capture of the user's. The thread's own context and capture mode come back afterwards.
 class ScopedCudaContext {
  public:
   explicit ScopedCudaContext(const CudaContextShare& share);
@@ -51,7 +51,12 @@ class ScopedCudaContext {
   const absl::Status& status() const { return status_; }
 
  private:
+  /// Gives the thread mode_, and mode_ the thread's.
+  absl::Status Exchange();
+  void Pop();
+
   const CudaContextShare& share_;
+  CudaCaptureMode mode_ = CudaCaptureMode::kRelaxed;
   absl::Status status_;
 };
 

@@ -29,7 +29,8 @@ absl::StatusOr<std::unique_ptr<CudaCopies>> CudaCopies::Create(const CudaContext
 
 CudaCopies::~CudaCopies() {
   SLUICE_CHECK(idle(), "copies end before their stream");
-  share_.api().DestroyStream(stream_);
+  // A stream that the driver keeps is idle.
+  share_.Check(share_.api().DestroyStream(stream_), "cuStreamDestroy").IgnoreError();
 }
 
 bool CudaCopies::idle() const {

@@ -84,12 +84,6 @@ class CudaDevice : public Device {
     registered_.push_back(memory.data());
     return absl::OkStatus();
   }
-  void NoteOwnThread() override {
-    const ScopedCudaContext current(*share_);
-    if (!current.status().ok()) return;
-    share_->Check(share_->api().RelaxCaptureMode(), "cuThreadExchangeStreamCaptureMode")
-        .IgnoreError();
-  }
   void UnregisterHost(std::span<std::byte> memory) override {
     {
       base::MutexLock lock(registered_mutex_);

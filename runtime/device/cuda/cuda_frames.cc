@@ -24,7 +24,10 @@ CudaFrames::~CudaFrames() {
   if (base_ == nullptr || share_.health().dead()) return;
   const ScopedCudaContext current(share_);
   if (current.status().ok() && Shrink(0).ok()) {
-    share_.api().FreeAddresses(base_, memory_.size() * page_bytes_);
+    // Addresses that the driver keeps hold no memory.
+    share_
+        .Check(share_.api().FreeAddresses(base_, memory_.size() * page_bytes_), "cuMemAddressFree")
+        .IgnoreError();
   }
 }
 
@@ -68,9 +71,12 @@ absl::Status CudaFrames::Add(std::uint32_t frame) {
   if (status.ok()) {
     status =
         share_.Check(api.AllowAccess(address, page_bytes_, share_.ordinal()), "cuMemSetAccess");
-    if (!status.ok()) api.UnmapMemory(address, page_bytes_);
+    if (!status.ok()) {
+      share_.Check(api.UnmapMemory(address, page_bytes_), "cuMemUnmap").IgnoreError();
+    }
   }
-  if (!status.ok()) api.ReleaseMemory(memory);
+  // The first error is the one to tell.
+  if (!status.ok()) share_.Check(api.ReleaseMemory(memory), "cuMemRelease").IgnoreError();
   return status;
 }
 

@@ -20,7 +20,8 @@ class CudaHealth {
   /// - ResourceExhausted: memory
   /// - FailedPrecondition: a graph is being captured
   /// - Unimplemented: the driver lacks the call
-  /// - Internal: a wrong argument
+  /// - InvalidArgument: a stream or event that is not there
+  /// - Internal: any other after which the GPU goes on
   /// - Unavailable: the GPU is dead, with the first call that said so
   absl::Status Check(CudaCode code, std::string_view call);
   /// The error of a dead GPU, else ok.

@@ -25,7 +25,9 @@ CudaRange::~CudaRange() {
   for (std::uint64_t page = 0; free && page < pages_.size(); ++page) {
     free = UnmapLocked(page).ok();
   }
-  if (free) share_.api().FreeAddresses(base_, bytes_);
+  if (!free) return;
+  // Addresses that the driver keeps hold no memory.
+  share_.Check(share_.api().FreeAddresses(base_, bytes_), "cuMemAddressFree").IgnoreError();
 }
 
 absl::Status CudaRange::Map(std::uint64_t page, CudaMemory memory) {

@@ -23,7 +23,8 @@ class CudaStreamOfDevice : public Stream {
     if (adopted_) return;
     Synchronize();
     const ScopedCudaContext current(share_);
-    share_.api().DestroyStream(stream_);
+    // A stream that the driver keeps is idle.
+    share_.Check(share_.api().DestroyStream(stream_), "cuStreamDestroy").IgnoreError();
   }
 
   /// The GPU's work keeps its order on the stream, so that this call need not wait.

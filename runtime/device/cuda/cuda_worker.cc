@@ -73,13 +73,8 @@ absl::StatusOr<CudaEvent> CudaWorker::Record(CudaStream stream) {
 
 void CudaWorker::Run(std::promise<absl::Status>& ready) {
   const ScopedCudaContext current(share_);
-  absl::Status begun = current.status();
-  if (begun.ok()) {
-    begun = share_.Check(share_.api().RelaxCaptureMode(), "cuThreadExchangeStreamCaptureMode");
-  }
-  const bool works = begun.ok();
-  ready.set_value(std::move(begun));
-  if (!works) return;
+  ready.set_value(current.status());
+  if (!current.status().ok()) return;
   Requests requests;
   while (TakeRequests(&requests)) {
     Accept(std::exchange(requests, {}));

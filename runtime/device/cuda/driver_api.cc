@@ -54,9 +54,11 @@ class DriverApi : public CudaApi {
   CudaCode FreeMemory(std::uint64_t* free_bytes, std::uint64_t* all_bytes) override {
     return calls_.free_memory(free_bytes, all_bytes);
   }
-  CudaCode RelaxCaptureMode() override {
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    return calls_.capture_mode(&mode);
+  CudaCode ExchangeCaptureMode(CudaCaptureMode* mode) override {
+    auto exchanged = static_cast<CUstreamCaptureMode>(*mode);
+    const CUresult error = calls_.capture_mode(&exchanged);
+    *mode = static_cast<CudaCaptureMode>(exchanged);
+    return error;
   }
 
   CudaCode CreateStream(CudaStream* stream) override {

@@ -85,12 +85,11 @@ absl::StatusOr<Lease> Op::Acquire(const Access& access) {
 }
 
 absl::Status Op::EndAfter(StreamRef stream) {
-  const auto queue = stream.state_ == nullptr ? nullptr : stream.state_->Get();
-  if (state_ == nullptr || queue == nullptr) {
+  if (state_ == nullptr || stream.state_ == nullptr) {
     End();
     return absl::OkStatus();
   }
-  SLUICE_RETURN_IF_ERROR(queue->Notify(
+  SLUICE_RETURN_IF_ERROR(stream.state_->Notify(
       [op = state_](const absl::Status&) { op->End(internal::OpState::Clock::now()); }));
   state_ = nullptr;
   return absl::OkStatus();

@@ -24,10 +24,9 @@ absl::Status StreamRef::WaitOn(Ticket& ticket) {
 }
 
 absl::Status StreamRef::ReleaseAfter(Lease&& lease) {
-  const auto stream = state_ == nullptr ? nullptr : state_->Get();
   auto held = std::make_shared<Lease>(std::move(lease));
-  if (stream == nullptr) return absl::OkStatus();  // nothing can be enqueued: released here
-  absl::Status taken = stream->Notify([held](const absl::Status&) { held->Release(); });
+  if (state_ == nullptr) return absl::OkStatus();  // nothing can be enqueued: released here
+  absl::Status taken = state_->Notify([held](const absl::Status&) { held->Release(); });
   if (!taken.ok()) lease = std::move(*held);
   return taken;
 }

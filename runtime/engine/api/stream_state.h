@@ -14,7 +14,8 @@ namespace sluice::internal {
 /// stream's own work. Threads: any.
 class StreamState {
  public:
-  /// `count` counts the stream until it is drained. `device`: null for a stream of none.
+  /// `count` counts the stream until it is drained or, if it is adopted, until what it keeps is
+  /// done. `device`: null for a stream of none.
   StreamState(std::unique_ptr<device::Stream> stream,
               const device::Device* device,
               std::shared_ptr<engine::StreamCount> count)
@@ -25,10 +26,9 @@ class StreamState {
   ~StreamState() {
     base::MutexLock lock(mutex_);
     if (stream_ == nullptr) return;
-    const bool goes_on = stream_->InOwnWork() || stream_->adopted();
     const auto drained = [count = count_](const absl::Status&) { count->Remove(); };
-    if (goes_on && stream_->Notify(drained).ok()) return;
-    stream_.reset();  // drains
+    if (stream_->InOwnWork() && stream_->Notify(drained).ok()) return;
+    stream_.reset();  // drains what is not the user's
     count_->Remove();
   }
   StreamState(const StreamState&) = delete;
@@ -41,10 +41,34 @@ class StreamState {
     return stream_;
   }
 
+  /// Does Stream::Notify, and has the Runtime wait for `done`. `done` is called here, and the
+  /// result is ok, where Get() returns null.
+  absl::Status Notify(device::DoneFn done) {
+    std::shared_ptr<device::Stream> stream;
+    if (owner_.IsThis()) {
+      base::MutexLock lock(mutex_);
+      stream = stream_;
+      if (stream != nullptr) count_->Add();
+    }
+    if (stream == nullptr) {
+      done(absl::OkStatus());
+      return absl::OkStatus();
+    }
+    absl::Status taken = stream->Notify(
+        [count = count_, done = std::move(done)](const absl::Status& status) mutable {
+          done(status);
+          done = nullptr;  // objects that it keeps go before the Runtime
+          count->Remove();
+        });
+    if (!taken.ok()) count_->Remove();
+    return taken;
+  }
+
   /// The device that has the stream. When Get() is null the device may be gone.
   const device::Device* device() const { return device_; }
 
-  /// Drains the stream and lets it go. Later requests to the stream are dropped.
+  /// Drains the stream, if it is not the user's, and lets it go. Later requests to the stream are
+  /// dropped.
   void Close() {
     std::shared_ptr<device::Stream> stream;
     {
@@ -52,7 +76,7 @@ class StreamState {
       stream.swap(stream_);
     }
     if (stream == nullptr) return;
-    stream->Synchronize();
+    if (!stream->adopted()) stream->Synchronize();
     stream.reset();
     count_->Remove();
   }

@@ -56,16 +56,15 @@ absl::StatusOr<std::vector<numa::MemoryNode>> NodesForDram(const BackendHooks& h
 
 absl::Status Backends::FindGpu(const RuntimeOptions& options, const BackendHooks& hooks) {
   if (options.device == DeviceKind::kEmulated) return absl::OkStatus();
-  absl::StatusOr<std::shared_ptr<device::CudaApi>> api =
-      hooks.load_cuda ? hooks.load_cuda() : device::LoadCudaApi();
-  if (api.ok()) {
-    cuda_ = *std::move(api);
-    gpu_ = device::ChooseGpu(*cuda_, options.cuda.gpu);
-  } else {
-    gpu_ = api.status();
-  }
+  gpu_ = ChooseGpu(options.cuda, hooks);
   const bool may_lack = options.device == DeviceKind::kAuto && IsNoGpu(gpu_.status());
   return may_lack ? absl::OkStatus() : gpu_.status();
+}
+
+absl::StatusOr<int> Backends::ChooseGpu(const CudaOptions& options, const BackendHooks& hooks) {
+  if (!options.why_none.empty()) return absl::FailedPreconditionError(options.why_none);
+  SLUICE_ASSIGN_OR_RETURN(cuda_, hooks.load_cuda ? hooks.load_cuda() : device::LoadCudaApi());
+  return device::ChooseGpu(*cuda_, options.gpu);
 }
 
 std::optional<int> Backends::NodeOfGpu(std::uint64_t page_bytes, const BackendHooks& hooks) const {

@@ -88,6 +88,7 @@ class Backends {
   /// Chooses the GPU that the options ask for, if they do: dram lies on its node. Errors:
   /// FailedPrecondition, InvalidArgument, NotFound, unless the emulated device may stand in.
   absl::Status FindGpu(const RuntimeOptions& options, const BackendHooks& hooks);
+  absl::StatusOr<int> ChooseGpu(const CudaOptions& options, const BackendHooks& hooks);
   /// The node nearest to the chosen GPU; none: unknown, or no GPU.
   std::optional<int> NodeOfGpu(std::uint64_t page_bytes, const BackendHooks& hooks) const;
   absl::Status MakeArenas(const RuntimeOptions& options,

@@ -22,12 +22,17 @@ class CudaLab {
   virtual device::CudaCode LaunchAdd(std::span<std::byte> span,
                                      std::uint8_t value,
                                      device::CudaStream stream) = 0;
+  /// Copies within the memory of the device.
+  virtual device::CudaCode CopyWithin(std::byte* to,
+                                      std::span<const std::byte> from,
+                                      device::CudaStream stream) = 0;
   /// Launches a kernel that runs until Open is called with the gate; it reads no memory of the
   /// device. Gates count from 0 to 7.
   virtual device::CudaCode LaunchGate(int gate, device::CudaStream stream) = 0;
   virtual void Open(int gate) = 0;
 
-  /// Captures the calling thread's work on the stream; `global`: as cudaStreamCaptureModeGlobal.
+  /// Captures the calling thread's work on the stream; `global`: as cudaStreamCaptureModeGlobal,
+  /// else as cudaStreamCaptureModeThreadLocal.
   virtual device::CudaCode BeginCapture(device::CudaStream stream, bool global) = 0;
   virtual device::CudaCode EndCapture(device::CudaStream stream, CudaGraph* graph) = 0;
   virtual device::CudaCode LaunchGraph(CudaGraph graph, device::CudaStream stream) = 0;

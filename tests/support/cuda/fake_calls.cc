@@ -5,7 +5,7 @@ namespace sluice::testing {
 std::string FakeEntryName(FakeEntry entry) {
   static constexpr std::array<const char*, kFakeEntries> kNames = {
       "CountDevices", "DescribeDevice", "RetainContext",     "ReleaseContext",
-      "PushContext",  "PopContext",     "FreeMemory",        "RelaxCaptureMode",
+      "PushContext",  "PopContext",     "FreeMemory",        "ExchangeCaptureMode",
       "CreateStream", "DestroyStream",  "SynchronizeStream", "WaitEvent",
       "IsCapturing",  "CreateEvent",    "DestroyEvent",      "RecordEvent",
       "QueryEvent",   "CopyIn",         "CopyOut",           "CopyBatch",

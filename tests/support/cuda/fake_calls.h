@@ -19,7 +19,7 @@ enum class FakeEntry {
   kPushContext,
   kPopContext,
   kFreeMemory,
-  kRelaxCaptureMode,
+  kExchangeCaptureMode,
   kCreateStream,
   kDestroyStream,
   kSynchronizeStream,

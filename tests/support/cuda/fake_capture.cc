@@ -28,13 +28,17 @@ CudaCode FakeState::Enqueue(FakeContext& context, FakeStream& stream, std::vecto
 }
 
 CudaCode FakeState::ForbidUnsafe() {
-  if (open_captures_.load(std::memory_order_relaxed) == 0 || thread().relaxed) {
+  const device::CudaCaptureMode mode = thread().mode;
+  if (open_captures_.load(std::memory_order_relaxed) == 0 ||
+      mode == device::CudaCaptureMode::kRelaxed) {
     return kCudaSuccess;
   }
   CudaCode code = kCudaSuccess;
   const base::MutexLock lock(mutex_);
   for (FakeCapture& capture : captures_) {
-    if (!capture.ended.load() && (capture.global || capture.thread == std::this_thread::get_id())) {
+    const bool own = capture.thread == std::this_thread::get_id();
+    const bool of_others = capture.global && mode == device::CudaCaptureMode::kGlobal;
+    if (!capture.ended.load() && (own || of_others)) {
       capture.invalid.store(true);
       code = device::kCudaCaptureUnsupported;
     }

@@ -35,6 +35,9 @@ class FakeCuda : public CudaLab {
   device::CudaCode LaunchAdd(std::span<std::byte> span,
                              std::uint8_t value,
                              device::CudaStream stream) override;
+  device::CudaCode CopyWithin(std::byte* to,
+                              std::span<const std::byte> from,
+                              device::CudaStream stream) override;
   device::CudaCode LaunchGate(int gate, device::CudaStream stream) override;
   void Open(int gate) override;
   device::CudaCode BeginCapture(device::CudaStream stream, bool global) override;

@@ -2,6 +2,8 @@
 
 #include "tests/support/cuda/fake_driver.h"
 
+#include <utility>
+
 #include "fmt/format.h"
 
 namespace sluice::testing {
@@ -24,6 +26,8 @@ std::string FakeDriver::ErrorName(CudaCode code) const {
       return "CUDA_ERROR_NO_DEVICE";
     case kCudaInvalidContext:
       return "CUDA_ERROR_INVALID_CONTEXT";
+    case device::kCudaInvalidHandle:
+      return "CUDA_ERROR_INVALID_HANDLE";
     case device::kCudaNotReady:
       return "CUDA_ERROR_NOT_READY";
     case device::kCudaIllegalAddress:
@@ -133,12 +137,12 @@ CudaCode FakeDriver::FreeMemory(std::uint64_t* free_bytes, std::uint64_t* all_by
   return kCudaSuccess;
 }
 
-CudaCode FakeDriver::RelaxCaptureMode() {
-  const CudaCode code = state_.Count(FakeEntry::kRelaxCaptureMode);
+CudaCode FakeDriver::ExchangeCaptureMode(device::CudaCaptureMode* mode) {
+  const CudaCode code = state_.Count(FakeEntry::kExchangeCaptureMode);
   if (code != kCudaSuccess) {
     return code;
   }
-  state_.thread().relaxed = true;
+  std::swap(state_.thread().mode, *mode);
   return kCudaSuccess;
 }
 

@@ -23,7 +23,7 @@ class FakeDriver : public device::CudaApi {
   device::CudaCode PushContext(device::CudaContext context) override;
   device::CudaCode PopContext() override;
   device::CudaCode FreeMemory(std::uint64_t* free_bytes, std::uint64_t* all_bytes) override;
-  device::CudaCode RelaxCaptureMode() override;
+  device::CudaCode ExchangeCaptureMode(device::CudaCaptureMode* mode) override;
 
   device::CudaCode CreateStream(device::CudaStream* stream) override;
   device::CudaCode DestroyStream(device::CudaStream stream) override;

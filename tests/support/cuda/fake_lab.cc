@@ -1,5 +1,6 @@
 // Kernels, captures and graphs of the fake driver.
 
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -38,6 +39,30 @@ CudaCode RunAdd(FakeState& state, int ordinal, std::span<std::byte> span, std::u
                                                            : device::kCudaIllegalAddress;
 }
 
+// Both sides are translated at the begin of the copy and once more at its end.
+CudaCode RunCopyWithin(FakeState& state,
+                       int ordinal,
+                       std::byte* to,
+                       std::span<const std::byte> from) {
+  const auto sources = state.space.Translate(from.data(), from.size(), ordinal, FakeUse::kRead);
+  const auto targets = state.space.Translate(to, from.size(), ordinal, FakeUse::kWrite);
+  if (sources.empty() || targets.empty()) {
+    return device::kCudaIllegalAddress;
+  }
+  std::vector<std::byte> bytes;
+  for (const FakePiece& piece : sources) {
+    bytes.insert(bytes.end(), piece.storage, piece.storage + piece.bytes);
+  }
+  std::uint64_t done = 0;
+  for (const FakePiece& piece : targets) {
+    std::memcpy(piece.storage, bytes.data() + done, piece.bytes);
+    done += piece.bytes;
+  }
+  return state.space.StillThere(sources) && state.space.StillThere(targets)
+             ? kCudaSuccess
+             : device::kCudaIllegalAddress;
+}
+
 // The context and stream of a call of the lab, which is no entry of the API.
 CudaCode FindStream(FakeState& state,
                     CudaStream handle,
@@ -62,6 +87,23 @@ CudaCode FakeCuda::LaunchAdd(std::span<std::byte> span, std::uint8_t value, Cuda
   }
   FakeWork work = [state = state_.get(), ordinal = context->ordinal(), span, value] {
     return RunAdd(*state, ordinal, span, value);
+  };
+  return state_->Enqueue(*context, *found, {{.work = std::move(work)}});
+}
+
+CudaCode FakeCuda::CopyWithin(std::byte* to, std::span<const std::byte> from, CudaStream stream) {
+  FakeContext* context = nullptr;
+  FakeStream* found = nullptr;
+  const CudaCode code = FindStream(*state_, stream, &context, &found);
+  if (code != kCudaSuccess) {
+    return code;
+  }
+  if (!state_->space.IsMapped(to, from.size()) ||
+      !state_->space.IsMapped(from.data(), from.size())) {
+    return device::kCudaInvalidValue;
+  }
+  FakeWork work = [state = state_.get(), ordinal = context->ordinal(), to, from] {
+    return RunCopyWithin(*state, ordinal, to, from);
   };
   return state_->Enqueue(*context, *found, {{.work = std::move(work)}});
 }

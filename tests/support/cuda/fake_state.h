@@ -35,8 +35,8 @@ inline constexpr device::CudaCode kFakeCaptureWrongThread = 908;
 
 /// State of a thread, as the driver knows it.
 struct FakeThread {
-  std::vector<FakeContext*> contexts;           ///< the last one is current
-  bool relaxed = false;                         ///< the thread's capture mode
+  std::vector<FakeContext*> contexts;  ///< the last one is current
+  device::CudaCaptureMode mode = device::CudaCaptureMode::kGlobal;
   std::map<FakeContext*, FakeStream*> streams;  ///< the per-thread stream of each context
 };
 

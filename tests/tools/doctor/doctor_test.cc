@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/child_process.h"
+#include "tests/support/cuda/fake_cuda.h"
 #include "tests/support/file_size_limit.h"
 #include "tests/support/project_paths.h"
 #include "tests/support/sanitizers.h"
@@ -401,6 +402,27 @@ TEST_F(DoctorGpuTest, FindsDevicesWithoutADriver) {
   const GpuFacts facts = ReadGpu(root_.path());
   EXPECT_THAT(facts.pci, ElementsAre("0000:41:00.0"));
   EXPECT_THAT(facts.reason, HasSubstr("its driver is not loaded"));
+}
+
+TEST_F(DoctorGpuTest, TellsTheLinkAndTheFreeMemory) {
+  testing::FakeCuda fake;
+  fake.TakeMemory(256 << 20);
+  GpuDevice device;
+  ASSERT_EQ(ReadGpuDevice(root_.path(), fake.api(), 0, &device), "");
+  EXPECT_EQ(device.link, "") << "the system does not tell";
+  Write("sys/bus/pci/devices/0000:00:00.0/current_link_speed", "32.0 GT/s PCIe\n");
+  Write("sys/bus/pci/devices/0000:00:00.0/current_link_width", "16\n");
+  ASSERT_EQ(ReadGpuDevice(root_.path(), fake.api(), 0, &device), "");
+  EXPECT_EQ(device.link, "32.0 GT/s x16");
+  EXPECT_EQ(device.free_bytes, (1ULL << 30) - (256 << 20));
+  EXPECT_THAT(fake.Leaks(), IsEmpty());
+  const Json json = Parsed(DescribeGpu({.driver = "NVRM 1", .devices = {device}}));
+  EXPECT_EQ(json["devices"][0]["link"], "32.0 GT/s x16");
+  EXPECT_EQ(json["devices"][0]["free_bytes"], 768 << 20);
+  EXPECT_THAT(json["shared"].dump(), HasSubstr("a framework's allocator"));
+  EXPECT_THAT(DescribeGpu({.driver = "NVRM 1", .devices = {device}}).ToText(),
+              HasSubstr("1 GiB of which 768 MiB are free, "));
+  EXPECT_THAT(ReadGpuDevice(root_.path(), fake.api(), 1, &device), HasSubstr("does not answer"));
 }
 
 TEST(DoctorGpuDescriptionTest, ListsTheDevices) {

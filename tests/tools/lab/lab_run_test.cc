@@ -175,26 +175,32 @@ TEST(LabRunTest, OnlyPlannersHaveAnObjective) {
 }
 
 /// Share of the pages that find their frame again, once home frames have settled.
-double ShareInPlace(const std::string& link) {
-  const std::vector<Json> lines = JsonOf(LabRun(kTraining,
-                                                {"--tiers",
-                                                 "hbm=12GiB",
-                                                 "--link",
-                                                 "hbm-dram=" + link + ",50us",
-                                                 "--page",
-                                                 "16MiB",
-                                                 "--iterations",
-                                                 "24",
-                                                 "--policy",
-                                                 "planned",
-                                                 "--json"}));
-  const Json& hbm = lines.at(0)["tiers"]["hbm"];
-  return hbm["pages_back_in_place"].get<double>() / hbm["pages_back"].get<double>();
+double ShareInPlace(const Words& schedule, const std::string& hbm, const std::string& link) {
+  Words words = LabRun(schedule.front(),
+                       {"--tiers=hbm=" + hbm,
+                        "--link=hbm-dram=" + link + ",50us",
+                        "--page=16MiB",
+                        "--iterations=24",
+                        "--policy=planned",
+                        "--json"});
+  words.insert(words.end(), schedule.begin() + 1, schedule.end());
+  const Json tier = JsonOf(words).at(0)["tiers"]["hbm"];
+  return tier["pages_back_in_place"].get<double>() / tier["pages_back"].get<double>();
 }
 
 TEST(LabRunTest, PagesOfAPlanComeToFindTheirFrames) {
-  EXPECT_GT(ShareInPlace("15.754GiB/s"), 0.95) << "0.71 without home frames";
-  EXPECT_GT(ShareInPlace("50GiB/s"), 0.65) << "0.50 without home frames";
+  EXPECT_GT(ShareInPlace({kTraining}, "12GiB", "15.754GiB/s"), 0.95) << "0.71 without home frames";
+  EXPECT_GT(ShareInPlace({kTraining}, "12GiB", "50GiB/s"), 0.65) << "0.50 without home frames";
+  EXPECT_GT(ShareInPlace({kTraining}, "6GiB", "15.754GiB/s"), 0.85) << "a quarter of what is live";
+  EXPECT_GT(ShareInPlace({kTraining}, "6GiB", "50GiB/s"), 0.78) << "a quarter of what is live";
+}
+
+TEST(LabRunTest, PagesOfStreamedLayersFindTheirFrames) {
+  for (const char* key : {"prefill", "decode"}) {
+    for (const char* hbm : {"36GiB", "18GiB"}) {
+      EXPECT_GE(ShareInPlace({kStreaming, "--key", key}, hbm, "50GiB/s"), 0.95) << key << hbm;
+    }
+  }
 }
 
 TEST(LabRunTest, TellsPeopleTheSame) {

@@ -404,6 +404,17 @@ TEST_F(TrainCommandTest, FlagsAndKeysThatDoNotExistNameTheNearest) {
               HasSubstr("did you mean \"tiers.dram.bytes\"?"));
 }
 
+TEST_F(TrainCommandTest, AGpuIsRefusedAndAutoIsTheEmulatedDevice) {
+  EXPECT_THAT(UserError(Words({"--set", "device.kind=cuda"})),
+              HasSubstr("train computes on the CPU: device.kind = \"emulated\""));
+  Command command(Words({"--json", "--set", "device.kind=auto"}));
+  ASSERT_EQ(command.Wait(), 0) << command.errors();
+  EXPECT_THAT(command.errors(),
+              HasSubstr("fallback: cuda: train computes on the CPU; the emulated device"));
+  const Json first = Json::parse(command.output())["fallbacks"][0];
+  EXPECT_EQ(first["what"], "cuda");
+}
+
 TEST_F(TrainCommandTest, ConfigurationErrorsNameThePlace) {
   const std::string malformed = files_.Write("malformed.toml", "page_bytes = 4096\n[model\n");
   EXPECT_THAT(UserError({"train", "--config", malformed}), HasSubstr("malformed.toml:2:"));

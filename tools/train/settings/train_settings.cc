@@ -89,8 +89,9 @@ absl::Status ReadLoop(Config& config, gpt::TrainConfig* train) {
   return absl::OkStatus();
 }
 
-absl::Status CheckDevice(const RuntimeOptions& runtime) {
-  if (runtime.device == DeviceKind::kEmulated) return absl::OkStatus();
+absl::Status CheckDevice(RuntimeOptions* runtime) {
+  runtime->cuda.why_none = "train computes on the CPU";
+  if (runtime->device != DeviceKind::kCuda) return absl::OkStatus();
   return absl::InvalidArgumentError(
       "\"device.kind\" is that of a GPU, and train computes on the CPU: device.kind = "
       "\"emulated\"");
@@ -128,7 +129,7 @@ absl::StatusOr<TrainSettings> ReadTrainSettings(Config& config) {
   SLUICE_RETURN_IF_ERROR(config.Read("train.texts", &settings.texts));
   SLUICE_RETURN_IF_ERROR(ReadLoad(config, &settings.emulated_load));
   SLUICE_ASSIGN_OR_RETURN(settings.runtime, ReadRuntimeOptions(config));
-  SLUICE_RETURN_IF_ERROR(CheckDevice(settings.runtime));
+  SLUICE_RETURN_IF_ERROR(CheckDevice(&settings.runtime));
   SLUICE_RETURN_IF_ERROR(config.Finish());
   SLUICE_RETURN_IF_ERROR(gpt::Check(settings.model, settings.train));
   return settings;

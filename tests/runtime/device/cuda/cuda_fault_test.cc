@@ -113,7 +113,7 @@ class CudaFaultTest : public ::testing::TestWithParam<std::pair<CudaCode, bool>>
 /// Whether the call gives something back. If it fails, that is left behind.
 bool GivesBack(const std::string& entry) {
   for (const char* name :
-       {"Destroy", "Release", "Unmap", "FreeAddresses", "Unregister", "Pop", "Push"}) {
+       {"Destroy", "Release", "Unmap", "FreeAddresses", "Unregister", "Pop", "Push", "Exchange"}) {
     if (entry.find(name) != std::string::npos) return true;
   }
   return false;

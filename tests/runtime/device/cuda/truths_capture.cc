@@ -52,14 +52,19 @@ TEST_P(CudaTruthTest, AReplayReachesTheFrameThatIsMappedThen) {
   const std::span<std::byte> to = gpu().Pinned(0);
   CudaStream stream = gpu().Stream();
   gpu().Map(address, frames[0]);
+  std::byte* const other = gpu().Mapped();
+  CUDA_OK(api().Fill(other, 70, bytes, stream));
   const std::vector<std::function<void()>> nodes = {
       [&] {
         CUDA_OK(lab().LaunchAdd({address, bytes}, 1, stream));
       },
       [&] { gpu().CopyIn(address, from, stream); },
       [&] { CUDA_OK(api().Fill(address, 60, bytes, stream)); },
-      [&] { gpu().CopyOut(to, address, stream); }};
-  const std::vector<std::vector<int>> wanted = {{11, 21}, {50, 50}, {60, 60}, {10, 20}};
+      [&] { gpu().CopyOut(to, address, stream); },
+      [&] {
+        CUDA_OK(lab().CopyWithin(address, {other, bytes}, stream));
+      }};
+  const std::vector<std::vector<int>> wanted = {{11, 21}, {50, 50}, {60, 60}, {10, 20}, {70, 70}};
   for (std::size_t node = 0; node < nodes.size(); ++node) {
     SCOPED_TRACE("node " + std::to_string(node));
     CUDA_OK(lab().BeginCapture(stream, true));
@@ -96,6 +101,24 @@ TEST_P(CudaTruthTest, KernelsAreCapturedBeforeTheirAddressIsMapped) {
   CUDA_OK(lab().LaunchGraph(graph, stream));
   gpu().Finish(stream);
   EXPECT_THAT(gpu().Ends(address), ElementsAre(71, 71));
+  CUDA_OK(lab().DestroyGraph(graph));
+}
+
+TEST_P(CudaTruthTest, ACopyWithinTheDeviceReadsTheFrameThatIsMappedAtItsReplay) {
+  const std::uint64_t bytes = gpu().frame_bytes();
+  std::byte* address = gpu().Mapped();
+  std::byte* to = gpu().Mapped();
+  CudaStream stream = gpu().Stream();
+  CUDA_OK(lab().BeginCapture(stream, true));
+  CUDA_OK(lab().CopyWithin(to, {address, bytes}, stream));
+  CudaGraph graph = nullptr;
+  CUDA_OK(lab().EndCapture(stream, &graph));
+  gpu().Unmap(address);
+  gpu().Map(address, gpu().Frame());
+  CUDA_OK(api().Fill(address, 33, bytes, stream));
+  CUDA_OK(lab().LaunchGraph(graph, stream));
+  gpu().Finish(stream);
+  EXPECT_THAT(gpu().Ends(to), ElementsAre(33, 33));
   CUDA_OK(lab().DestroyGraph(graph));
 }
 
@@ -199,7 +222,7 @@ TEST_P(CudaTruthTest, ALocalCaptureLetsOtherThreadsQuery) {
   CUDA_OK(lab().DestroyGraph(graph));
 }
 
-// All that the threads of the CUDA device do.
+// All that the CUDA device does on threads of its own.
 TEST_P(CudaTruthTest, ARelaxedThreadWorksBesideAGlobalCapture) {
   const std::uint64_t bytes = gpu().frame_bytes();
   CudaStream captured = gpu().Stream();
@@ -210,7 +233,9 @@ TEST_P(CudaTruthTest, ARelaxedThreadWorksBesideAGlobalCapture) {
   const std::span<std::byte> more = gpu().Pinned(0);
   CUDA_OK(lab().BeginCapture(captured, true));
   OnAnotherThread(api(), [&] {
-    CUDA_OK(api().RelaxCaptureMode());
+    device::CudaCaptureMode mode = device::CudaCaptureMode::kRelaxed;
+    CUDA_OK(api().ExchangeCaptureMode(&mode));
+    EXPECT_EQ(mode, device::CudaCaptureMode::kGlobal) << "a thread's first mode";
     gpu().Map(address, gpu().Frame());
     gpu().CopyIn(address, host, stream);
     CUDA_OK(api().RecordEvent(event, stream));
@@ -222,6 +247,43 @@ TEST_P(CudaTruthTest, ARelaxedThreadWorksBesideAGlobalCapture) {
   CudaGraph graph = nullptr;
   CUDA_OK(lab().EndCapture(captured, &graph));
   CUDA_OK(lab().DestroyGraph(graph));
+}
+
+TEST_P(CudaTruthTest, ACaptureForbidsItsOwnThreadToQuery) {
+  CudaEvent event = gpu().Event();
+  for (const bool global : {true, false}) {
+    CudaStream stream = gpu().Stream();
+    CUDA_OK(lab().BeginCapture(stream, global));
+    EXPECT_EQ(api().QueryEvent(event), kCudaCaptureUnsupported);
+    CudaGraph graph = nullptr;
+    EXPECT_EQ(lab().EndCapture(stream, &graph), kCudaCaptureInvalidated);
+  }
+}
+
+// All that the CUDA device does on a user's thread.
+TEST_P(CudaTruthTest, ACapturingThreadThatIsRelaxedWorksBesideItsCapture) {
+  const std::uint64_t bytes = gpu().frame_bytes();
+  const std::span<std::byte> more = gpu().Pinned(0);
+  for (const bool global : {true, false}) {
+    CudaStream captured = gpu().Stream();
+    CUDA_OK(lab().BeginCapture(captured, global));
+    device::CudaCaptureMode mode = device::CudaCaptureMode::kRelaxed;
+    CUDA_OK(api().ExchangeCaptureMode(&mode));
+    CudaEvent event = gpu().Event();
+    std::byte* address = gpu().Mapped();
+    CudaStream stream = gpu().Stream();
+    CUDA_OK(api().Fill(address, 1, bytes, stream));
+    CUDA_OK(api().RecordEvent(event, stream));
+    EXPECT_EQ(AwaitEvent(event), kCudaSuccess);
+    CUDA_OK(api().UnregisterHost(more.data()));
+    CUDA_OK(api().RegisterHost(more.data(), more.size()));
+    gpu().Unmap(address);
+    CUDA_OK(api().ExchangeCaptureMode(&mode));
+    EXPECT_EQ(mode, device::CudaCaptureMode::kRelaxed);
+    CudaGraph graph = nullptr;
+    CUDA_OK(lab().EndCapture(captured, &graph));
+    CUDA_OK(lab().DestroyGraph(graph));
+  }
 }
 
 }  // namespace

@@ -108,6 +108,14 @@ TEST_P(CudaTruthTest, ASecondAddressOfRegisteredMemoryNeedsARegistrationOfItsOwn
   CUDA_OK(api().UnregisterHost(host.second));
 }
 
+TEST_P(CudaTruthTest, AKernelReadsAndWritesPinnedMemoryInPlace) {
+  CudaStream stream = gpu().Stream();
+  const std::span<std::byte> host = gpu().Pinned(40);
+  CUDA_OK(lab().LaunchAdd(host, 2, stream));
+  gpu().Finish(stream);
+  EXPECT_TRUE(AllAre(host, 42));
+}
+
 TEST_P(CudaTruthTest, RegisteringTwiceIsRefused) {
   const std::span<std::byte> host = gpu().Pinned(0);
   EXPECT_EQ(api().RegisterHost(host.data(), host.size()), device::kCudaAlreadyRegistered);

@@ -154,6 +154,21 @@ TEST(CudaFallbackTest, AutoTakesTheEmulatedDeviceAndSaysWhy) {
   }
 }
 
+TEST(CudaFallbackTest, AProgramThatTakesNoGpuSaysWhyBesideOne) {
+  testing::FakeCuda fake(CudaRuntimeFixture::SmallPages());
+  testing::RuntimeFixture runtime;
+  LookAt(fake, DeviceKind::kAuto, runtime);
+  runtime.options.cuda.why_none = "it computes on the CPU";
+  runtime.Start();
+  EXPECT_THAT(runtime->GetStats().fallbacks,
+              Contains(AllOf(Field(&FallbackEvent::what, "cuda"),
+                             Field(&FallbackEvent::reason, "it computes on the CPU"))));
+  EXPECT_EQ(fake.calls(), 0u);
+  runtime.options.device = DeviceKind::kCuda;
+  EXPECT_THAT(internal::RuntimeAccess::Create(runtime.options, runtime.hooks).status(),
+              HasCode(absl::StatusCode::kFailedPrecondition));
+}
+
 TEST(CudaFallbackTest, AutoTakesTheGpuThatIsThereAndRefusesOneThatIsFull) {
   testing::FakeCuda fake(CudaRuntimeFixture::SmallPages());
   {

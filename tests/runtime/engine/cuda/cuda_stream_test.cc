@@ -1,3 +1,5 @@
+#include <chrono>
+#include <future>
 #include <string>
 #include <vector>
 
@@ -31,6 +33,29 @@ TEST(CudaStreamTest, ALeaseStaysUntilTheUsersWorkIsDone) {
   const auto leases = ticket.Take();
   ASSERT_THAT(leases, IsOk());
   EXPECT_THAT(leases->front().Contiguous(), Each(std::byte{9}));
+}
+
+TEST(CudaStreamTest, APageThatComesLeavesMappedWhatWorkUses) {
+  CudaRuntimeFixture gpu;
+  gpu.runtime().Start();
+  StreamRef stream = gpu->AdoptStream(gpu.user_stream()).value();
+  const TensorId tensor = gpu.runtime().Make("t", 2 * kGpuPage);
+  const auto page = [&](std::uint64_t index) {
+    return gpu.runtime().Acquire({.tensor = tensor,
+                                  .range = {index * kGpuPage, kGpuPage},
+                                  .mode = AccessMode::kReadWrite,
+                                  .tier = kHbm0});
+  };
+  auto first = page(0);
+  ASSERT_THAT(first, IsOk());
+  ASSERT_EQ(gpu.fake().LaunchGate(0, gpu.user_stream()), device::kCudaSuccess);
+  ASSERT_EQ(gpu.fake().LaunchAdd(first->Contiguous(), 4, gpu.user_stream()), device::kCudaSuccess);
+  ASSERT_THAT(stream.ReleaseAfter(*std::move(first)), IsOk());
+  EXPECT_THAT(page(1), IsOk());
+  gpu.fake().Open(0);
+  const auto bytes = gpu.Bytes(tensor);
+  ASSERT_THAT(bytes, IsOk());
+  EXPECT_EQ(bytes->front(), std::byte{4});
 }
 
 /// A tensor in dram that is wanted in hbm, with the copies there held up.
@@ -96,8 +121,6 @@ TEST_F(CudaWaitOnTest, LeasesThatEndBeforeTheirPagesArriveLeaveTheBytesRight) {
 
 TEST_F(CudaWaitOnTest, ACapturedStreamWaitsForTheCopiesThemselves) {
   gpu_.fake().ReleaseCopies();
-  // Addresses cannot be reserved during a capture.
-  ASSERT_THAT(gpu_.runtime().Acquire({.tensor = tensor_, .tier = kHbm0}), IsOk());
   ASSERT_EQ(gpu_.fake().BeginCapture(gpu_.user_stream(), /*global=*/true), device::kCudaSuccess);
   Op op = gpu_->BeginOp({.name = "captured"});
   const std::vector<Lease> leases = WaitOn(op, AccessMode::kReadWrite);
@@ -169,6 +192,57 @@ TEST(CudaStreamTest, ForeignStreamsAreNeverSynchronised) {
   }
   gpu.runtime().Stop();
   EXPECT_EQ(gpu.fake().calls(testing::FakeEntry::kSynchronizeStream), 0u);
+}
+
+/// Whether the Runtime's end waits for the gate on the user's stream, which is opened at last.
+bool EndWaitsForGate(CudaRuntimeFixture& gpu) {
+  auto end = std::async(std::launch::async, [&] { gpu.runtime().Stop(); });
+  const bool waits = end.wait_for(std::chrono::milliseconds(300)) != std::future_status::ready;
+  gpu.fake().Open(0);
+  return waits;
+}
+
+TEST(CudaStreamTest, TheEndWaitsForNoWorkOfTheUsersAlone) {
+  for (const bool kept : {true, false}) {
+    CudaRuntimeFixture gpu;
+    // Giving registered memory back waits for all that the GPU runs.
+    gpu.fake().Inject(
+        {.entry = testing::FakeEntry::kRegisterHost, .code = device::kCudaNotSupported});
+    gpu.runtime().Start();
+    StreamRef stream = gpu->AdoptStream(gpu.user_stream()).value();
+    ASSERT_EQ(gpu.fake().LaunchGate(0, gpu.user_stream()), device::kCudaSuccess);
+    if (!kept) stream = StreamRef();
+    EXPECT_FALSE(EndWaitsForGate(gpu)) << kept;
+  }
+}
+
+TEST(CudaStreamTest, TheEndWaitsForWorkThatHasALease) {
+  for (const bool kept : {true, false}) {
+    CudaRuntimeFixture gpu;
+    gpu.runtime().Start();
+    StreamRef stream = gpu->AdoptStream(gpu.user_stream()).value();
+    ASSERT_EQ(gpu.fake().LaunchGate(0, gpu.user_stream()), device::kCudaSuccess);
+    ASSERT_THAT(gpu.Add(gpu.runtime().Make("t", kGpuPage), 1, stream), IsOk());
+    if (!kept) stream = StreamRef();
+    EXPECT_TRUE(EndWaitsForGate(gpu)) << kept;
+  }
+}
+
+TEST(CudaStreamTest, AStreamThatIsGoneIsRefusedAndTheGpuGoesOn) {
+  CudaRuntimeFixture gpu;
+  gpu.runtime().Start();
+  device::CudaStream gone = nullptr;
+  ASSERT_EQ(gpu.fake().api().CreateStream(&gone), device::kCudaSuccess);
+  StreamRef stream = gpu->AdoptStream(gone).value();
+  ASSERT_EQ(gpu.fake().api().DestroyStream(gone), device::kCudaSuccess);
+  auto lease = gpu.runtime().Acquire({.tensor = gpu.runtime().Make("t", kGpuPage), .tier = kHbm0});
+  ASSERT_THAT(lease, IsOk());
+  const absl::Status refused = stream.ReleaseAfter(*std::move(lease));
+  EXPECT_THAT(refused, HasCode(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("CUDA_ERROR_INVALID_HANDLE"));
+  EXPECT_TRUE(lease->valid()) << "the lease stays the caller's";
+  EXPECT_THAT(gpu.runtime().Acquire({.tensor = gpu.runtime().Make("u", kGpuPage), .tier = kHbm0}),
+              IsOk());
 }
 
 TEST(CudaStreamTest, TheEmulatedDeviceAdoptsNone) {
