@@ -111,7 +111,7 @@ void PythonOptimizer::Close() {
   const auto close = [this] {
     const std::lock_guard lock(mutex_);
     // No later call may wait for the step, so Close does.
-    if (overlap_ && optimizer_ != nullptr) static_cast<void>(step_.Wait());
+    if (overlap_ && optimizer_ != nullptr) whole_at_close_ = step_.Wait().ok();
     optimizer_.reset();
   };
   if (PyGILState_Check() == 0) return close();
@@ -206,6 +206,7 @@ nb::dict PythonOptimizer::Wait() {
 }
 
 bool PythonOptimizer::WaitFor(std::uint32_t group, bool block) {
+  if (whole_at_close_) return true;
   while (true) {
     const auto now = std::chrono::steady_clock::now();
     const absl::Status done = Alone([&](OffloadedOptimizer& optimizer) {

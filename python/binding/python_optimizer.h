@@ -71,7 +71,8 @@ class PythonOptimizer : public std::enable_shared_from_this<PythonOptimizer> {
   /// exception of theirs leaves the step under way: wait again. Returns its numbers by name.
   nanobind::dict Wait();
   /// Whether the parameters of the group are updated. `block`: as Wait, until they are or cannot
-  /// be; false then says that the update has failed, and Wait tells why.
+  /// be; false then says that the update has failed, and Wait tells why. After Close true, if the
+  /// step has ended well.
   bool WaitFor(std::uint32_t group, bool block);
 
   void SetRates(std::uint32_t group, const std::tuple<double, double, double, double, double>& to);
@@ -111,6 +112,7 @@ class PythonOptimizer : public std::enable_shared_from_this<PythonOptimizer> {
   StepHandle step_;
   std::optional<double> norm_;  ///< norm of the step that was started
   std::atomic<std::uint64_t> started_ = 0;
+  std::atomic<bool> whole_at_close_ = false;  ///< Close has seen the end of the step that overlaps
 };
 
 /// Adds the class to the module.

@@ -104,10 +104,14 @@ def test_step_returns_at_once_and_reads_wait(runtime, seed, read):
 def test_the_runtime_completes_the_step_when_it_closes(make_runtime, seed):
     runtime = make_runtime()
     model, reference = model_of(seed), model_of(seed)
-    train(model, overlapped(model, runtime), 2)
+    optimizer = overlapped(model, runtime)
+    train(model, optimizer, 2)
     runtime.close()
     train(reference, sluice.torch.AdamW(reference.parameters(), lr=1e-2, runtime=make_runtime()), 2)
-    assert optimizing.same(model.parameters(), reference.parameters())
+    assert optimizing.same(model.state_dict().values(), reference.state_dict().values())
+    assert torch.equal(loss_of(model, 5), loss_of(reference, 5))
+    with pytest.raises(sluice.FailedPrecondition, match="is closed"):
+        optimizer.step()
 
 
 def test_an_optimizer_that_goes_completes_its_step(runtime, make_runtime, seed):
