@@ -37,7 +37,7 @@ void HostRegistrar::Register(const Chunks& chunks) {
       if (!stopping_.load()) RegisterOne(memory);
     }
   };
-  auto started = base::StartThread([this, rest] {
+  auto started = base::StartThread([rest] {
     base::SetUpThread("sluice-register", {});
     rest();
   });
