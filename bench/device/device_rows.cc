@@ -29,7 +29,7 @@ struct Samples {
   std::vector<double> ceilings;
 };
 
-/// What the name of a case ends with whose copies run beside matrix products.
+/// End of the name of a case whose copies run beside matrix products.
 constexpr char kBesideGemm[] = "/beside-gemm";
 /// Share of the ceiling that is asked for of a GPU beside matrix products, and from nvme.
 constexpr double kBarOfTwo = 0.95;

@@ -13,8 +13,8 @@
 
 namespace sluice::bench {
 
-/// Copies between host memory and a GPU by the driver's own calls, with nothing of the CUDA device
-/// in between: batches of pages on a stream per direction, three at a time. Threads: one.
+/// Copies between host memory and a GPU by the driver's own calls, without the CUDA device. Each
+/// direction has a stream, with three batches of pages enqueued at a time. Threads: one.
 class PlainCuda {
  public:
   struct Options {

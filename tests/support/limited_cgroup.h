@@ -19,8 +19,8 @@ class LimitedCgroup {
   bool limited() const { return limited_; }
   /// The file that takes its processes.
   std::string processes() const { return path_ / "cgroup.procs"; }
-  /// What the kernel counts in it, for the message of a failed test: a line per file, then those of
-  /// memory.stat.
+  /// Counters of the kernel for the cgroup, for the message of a failed test: a line per file, then
+  /// the lines of memory.stat.
   std::string Describe() const;
 
  private:

@@ -38,7 +38,8 @@ inline CudaStream CudaPerThreadStream() {
   return reinterpret_cast<CudaStream>(std::uintptr_t{2});  // NOLINT: the driver's own number
 }
 
-/// What a capture forbids a thread, with the driver's numbers (CUstreamCaptureMode).
+/// Mode of a thread: the captures that forbid its calls. The numbers are the driver's
+/// (CUstreamCaptureMode).
 enum class CudaCaptureMode : int {
   kGlobal = 0,       ///< captures of its own, and global ones of others, forbid calls
   kThreadLocal = 1,  ///< captures of its own forbid calls
