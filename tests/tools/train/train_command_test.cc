@@ -410,7 +410,7 @@ TEST_F(TrainCommandTest, AGpuIsRefusedAndAutoIsTheEmulatedDevice) {
   Command command(Words({"--json", "--set", "device.kind=auto"}));
   ASSERT_EQ(command.Wait(), 0) << command.errors();
   EXPECT_THAT(command.errors(),
-              HasSubstr("fallback: cuda: train computes on the CPU; the emulated device"));
+              HasSubstr("cuda is not in use (train computes on the CPU); the emulated device"));
   const Json first = Json::parse(command.output())["fallbacks"][0];
   EXPECT_EQ(first["what"], "cuda");
 }
