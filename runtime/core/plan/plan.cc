@@ -41,7 +41,7 @@ constexpr double kNearlyBound = 1.25;
 constexpr double kWasteful = 2;
 
 /// Factor over the time of another plan up to which a plan is as fast.
-constexpr double kAsFast = 1.01;
+constexpr double kAsFast = 1.03;
 
 double SecondsOf(const PlanInput& input) {
   return std::accumulate(input.step_seconds.begin(), input.step_seconds.end(), 0.0);

@@ -102,17 +102,34 @@ std::vector<std::int64_t> PagesThere(const PlanInput& input, const Plan& plan) {
   return there;
 }
 
-TEST(SpreadReadsTest, NoMorePagesAreThereThanFrames) {
-  // Layers between an embedding and a head, which are small and compute for a short time.
-  PlanInput input = EvenSteps(16, {1077}, {.in_s = 0.0011, .out_s = 0.0011});
+/// A pass over layers between an embedding and a head, which are small and compute for a shorter
+/// time.
+PlanInput PassOverLayers(FrameIndex frames, double layer_seconds) {
+  PlanInput input = EvenSteps(16, {frames}, {.in_s = 0.0011, .out_s = 0.0011});
   for (std::uint32_t step = 0; step < 16; ++step) {
     const bool layer = step > 0 && step < 15;
     AddItem(&input, layer ? 98 : 32, {ReadAt(step)});
-    input.step_seconds[step] = layer ? 0.02 : 0.007;
+    input.step_seconds[step] = layer ? layer_seconds : layer_seconds / 3;
   }
+  return input;
+}
+
+TEST(SpreadReadsTest, NoMorePagesAreThereThanFrames) {
+  const PlanInput input = PassOverLayers(1077, 0.02);
   const Plan plan = MakePlan(input);
   EXPECT_GT(PagesIn(plan), 0u);
   for (const std::int64_t pages : PagesThere(input, plan)) EXPECT_LE(pages, 1077);
+}
+
+TEST(SpreadReadsTest, APassOfManyTokensKeepsThePagesOfTheShortOnesAfterIt) {
+  // A prompt computes for longer than all weights take to come, and the tokens after it do not.
+  for (const FrameIndex frames : {718u, 1077u}) {
+    const double least = 1436.0 * (1436 - frames) / (1436 - 98);
+    for (const double layer_seconds : {0.1, 0.15, 0.2, 0.6}) {
+      const PlanInput input = PassOverLayers(frames, layer_seconds);
+      EXPECT_LE(PagesIn(MakePlan(input)), 1.1 * least) << frames << ", " << layer_seconds;
+    }
+  }
 }
 
 TEST(SpreadReadsTest, FramesAreLeftForWhatComesWhileAStepComputes) {
