@@ -126,7 +126,8 @@ TEST(SpreadReadsTest, APassOfManyTokensKeepsThePagesOfTheShortOnesAfterIt) {
   for (const FrameIndex frames : {718u, 1077u}) {
     const double least = 1436.0 * (1436 - frames) / (1436 - 98);
     for (const double layer_seconds : {0.1, 0.15, 0.2, 0.6}) {
-      const PlanInput input = PassOverLayers(frames, layer_seconds);
+      PlanInput input = PassOverLayers(frames, layer_seconds);
+      input.step_seconds[0] = layer_seconds / 25;  // rows of the embedding are only copied
       EXPECT_LE(PagesIn(MakePlan(input)), 1.1 * least) << frames << ", " << layer_seconds;
     }
   }
