@@ -18,7 +18,7 @@ namespace {
 
 /// Most bytes between two looks at the flag that gives a copy up.
 constexpr std::uint64_t kSliceBytes = std::uint64_t{16} << 20;
-/// Bytes whose copies have ended, and whose memory is freed soon, between two returns of it.
+/// Bytes whose copies have ended, and whose memory the program frees, between two returns of it.
 constexpr std::uint64_t kFreedBytes = std::uint64_t{64} << 20;
 /// The time after which a waiting thread looks for signals.
 constexpr std::chrono::milliseconds kLookInterval{50};
@@ -57,6 +57,7 @@ std::unique_ptr<BackgroundCopy> Copier::Start(const std::shared_ptr<TensorState>
   const std::shared_ptr<Runtime> runtime = session_->runtime();
   tensor->RefuseFreed();
   ReleaseEnded();
+  ReturnFreed();
   Buffer buffer(object, direction_);
   if (buffer.bytes().size() != tensor->bytes()) {
     Raise(absl::InvalidArgumentError("tensor '" + tensor->name() + "' has " +
@@ -82,14 +83,7 @@ std::unique_ptr<BackgroundCopy> Copier::Start(const std::shared_ptr<TensorState>
 }
 
 void Copier::Run() {
-  std::uint64_t freed = 0;
-  while (const std::shared_ptr<CopyJob> job = Next()) {
-    End(*job, Copy(*job));
-    freed += job->bytes.size();
-    if (freed < kFreedBytes) continue;
-    freed = 0;
-    (void)ReturnFreedMemory();
-  }
+  while (const std::shared_ptr<CopyJob> job = Next()) End(*job, Copy(*job));
 }
 
 std::shared_ptr<CopyJob> Copier::Next() {
@@ -123,6 +117,7 @@ void Copier::End(CopyJob& job, absl::Status status) {
     job.status = std::move(status);
     job.ended = true;
     bytes_ -= job.bytes.size();
+    copied_bytes_ += job.bytes.size();
   }
   changed_.notify_all();
 }
@@ -189,6 +184,12 @@ void Copier::ReleaseEnded() {
   const auto first = std::stable_partition(kept_.begin(), kept_.end(), runs);
   std::move(first, kept_.end(), std::back_inserter(ended));
   kept_.erase(first, kept_.end());
+}
+
+void Copier::ReturnFreed() {
+  if (copied_bytes_ < kFreedBytes) return;
+  copied_bytes_ = 0;
+  WithoutGil([] { (void)ReturnFreedMemory(); });
 }
 
 BackgroundCopy::~BackgroundCopy() {

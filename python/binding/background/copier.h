@@ -72,6 +72,9 @@ class Copier : public std::enable_shared_from_this<Copier> {
   /// Keeps the buffer of a job that runs still, until a later call finds it ended.
   void Keep(std::shared_ptr<CopyJob> job, Buffer buffer);
   void ReleaseEnded();
+  /// Returns memory that the program has freed, once enough was copied. The thread of the copies
+  /// would come too early: the program frees a buffer when it learns of the copy's end.
+  void ReturnFreed();
 
   struct Kept {
     std::shared_ptr<CopyJob> job;
@@ -84,7 +87,8 @@ class Copier : public std::enable_shared_from_this<Copier> {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::shared_ptr<CopyJob>> queue_;
-  std::uint64_t bytes_ = 0;  ///< bytes of the jobs that have not ended
+  std::uint64_t bytes_ = 0;                     ///< bytes of the jobs that have not ended
+  std::atomic<std::uint64_t> copied_bytes_{0};  ///< bytes of ended copies since the last return
   bool stopped_ = false;
   std::mutex end_mutex_;  ///< guards the join of `thread_`, which several threads may ask for
   std::thread thread_;
