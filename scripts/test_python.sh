@@ -21,7 +21,7 @@ export PATH="$environment/bin:$PATH" TORCHINDUCTOR_CACHE_DIR=$environment/induct
 
 SLUICE_BUILD_DIR=$build pip install -q --no-build-isolation --no-deps ./python
 
-# The types are checked beside the tests, which mostly use one processor.
+# The types are checked beside the tests.
 check_types() {
   mypy --config-file python/pyproject.toml --cache-dir build/mypy python/src/sluice &&
     mypy --config-file python/pyproject.toml --cache-dir build/mypy-tests python/tests/typed_use.py
@@ -29,6 +29,7 @@ check_types() {
 check_types &
 types=$!
 failed=0
-pytest -q -p no:cacheprovider python/tests || failed=1
+# Each of two processes runs one test at a time. Fixtures of a module are made in both.
+pytest -q -p no:cacheprovider --numprocesses 2 --dist worksteal python/tests || failed=1
 wait "$types" || failed=1
 exit "$failed"

@@ -160,7 +160,7 @@ def test_an_output_that_stays_does_not_keep_its_graph(offload):
     lambda: torch.randn(50, 50, dtype=torch.complex64).conj(),
     lambda: torch.randn(50, 50, 2).to_sparse(),
     lambda: torch.zeros(3, 0),
-], ids=str)
+])
 def test_every_kind_of_tensor_comes_back_as_it_was(small, offload, make):
     tensor, seen = make(), []
     before = tensor.clone()
