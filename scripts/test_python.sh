@@ -30,6 +30,7 @@ check_types &
 types=$!
 failed=0
 # Each of two processes runs one test at a time. Fixtures of a module are made in both.
-pytest -q -p no:cacheprovider --numprocesses 2 --dist worksteal python/tests || failed=1
+pytest -q -p no:cacheprovider --basetemp build/pytest --numprocesses 2 --dist worksteal python/tests ||
+  failed=1
 wait "$types" || failed=1
 exit "$failed"
