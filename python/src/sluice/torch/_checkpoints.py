@@ -11,7 +11,7 @@ from typing import Any, Optional, Union
 import torch
 
 from .. import _core, errors
-from . import _places, _ranks, _slots, _states
+from . import _absent, _places, _ranks, _slots, _states
 from ._shards import increment_version, is_dtensor, like, ranks, version_of
 from ._slots import Slot
 from ._step import Step
@@ -22,8 +22,10 @@ Rates = tuple[float, float, float, float, float]
 class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
     """Part of an optimizer that reads and writes whole states. PagedOptimizer has the rest."""
 
-    # Names of the states, in the order of the library; set by a subclass.
+    # Names of the states, in the order of the library; whether the update depends on the number of
+    # steps. Set by a subclass.
     _state_names: tuple[str, ...] = ()
+    _counted = True
 
     state: "defaultdict[Any, dict[str, Any]]"
     _session: _core.Session
@@ -35,6 +37,10 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
     def _rates(self, group: Mapping[str, Any], steps: int) -> Rates:
         """Learning rate, beta1, beta2, eps and weight decay of a parameter's next step."""
         raise NotImplementedError
+
+    def _keeps_states(self, rates: Rates) -> bool:
+        """Whether torch.optim's optimizer has states after a step with these rates."""
+        return True
 
     def _check_options(self, group: Mapping[str, Any], where: str) -> None:
         """Raises InvalidArgument for options of a group that no step can have."""
@@ -126,13 +132,13 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
         for index, slot in saved_of.items():
             _slots.check_unchanged(slot)
             saved = state_dict["state"].get(index, {})
-            loads.append(_states.Loaded(slot, self._state_names, saved, self._half_loaded))
+            loads.append(_states.Loaded(slot, self._state_names, saved, self._half_loaded, self._counted))
         self._half_loaded = True
         before, self.state = self.state, defaultdict(dict)
         try:
             for load in loads:
                 load.write(self._core)
-                self._loaded(load.slot, load.steps, bool(state_dict["state"]))
+                self._loaded(load.slot, load.steps, load.has_states)
         except BaseException:
             self.state = before  # set_optimizer_state_dict makes a step first if it is empty
             raise
@@ -142,19 +148,22 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
             hook(self)
 
     def _names_of(self, slot: Slot) -> tuple[str, ...]:
-        return (*self._state_names, _states.MASTER) if slot.master else self._state_names
+        names = self._state_names if slot.has_states else ()
+        return (*names, _states.MASTER) if slot.master else names
 
     def _note_steps(self, slot: Slot) -> None:
         """Notes a parameter's steps in ``state``: their number, and the names of paged states."""
-        state = self.state[slot.tensor]
-        if "step" not in state:
-            state.update({**dict.fromkeys(self._names_of(slot)), "step": torch.tensor(0.0)})
+        state, names = self.state[slot.tensor], self._names_of(slot)
+        if len(state) != len(names) + 1:
+            state.clear()
+            state.update({**dict.fromkeys(names), "step": torch.tensor(0.0)})
         state["step"].fill_(slot.steps)
 
     def _loaded(self, slot: Slot, steps: int, has_states: bool) -> None:
         slot.steps = steps
+        slot.has_states = has_states
         slot.version = version_of(slot.tensor)
-        if has_states and steps > 0:
+        if steps > 0:
             self._note_steps(slot)
 
     def _match_groups(self, state_dict: Mapping[str, Any],
@@ -206,10 +215,14 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
         self._finish()
         self._refuse_half_loaded()
         self._check_groups()
-        for group, slot in self._pairs():
+        pairs = [(slot, self._rates(group, slot.steps)) for group, slot in self._pairs()]
+        for slot, rates in pairs:
             _slots.check_unchanged(slot)
-            self._core.set_rates(slot.group, self._rates(group, slot.steps))
-        self._refresh_masters(slot for _, slot in self._pairs())
+            _absent.check(self, slot, rates)
+        for slot, rates in pairs:
+            _absent.clear(self, slot, rates)
+            self._core.set_rates(slot.group, rates)
+        self._refresh_masters(slot for slot, _ in pairs)
 
     def _save_together(self, directory: str, note: str) -> None:
         """Every rank's file is whole before one replaces the file from before."""
@@ -275,14 +288,15 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
         self._step = None
         self._half_loaded = False
         self.state = defaultdict(dict)
-        for _, slot in self._pairs():
-            increment_version(slot.tensor)
-            self._loaded(slot, self._core.steps_of(slot.parameter), True)
-        for slot in self._slots.values():
-            if slot.group < 0:
-                self._loaded(slot, note.empty.get(slot.name, 0), True)
         for group, saved in zip(self.param_groups, note.groups):
             group.update(saved)
+        for group, slot in self._every():
+            empty = slot.group < 0
+            steps = note.empty.get(slot.name, 0) if empty else self._core.steps_of(slot.parameter)
+            rates = self._rates(group, steps) if empty else self._core.rates(slot.group)
+            if not empty:
+                increment_version(slot.tensor)
+            self._loaded(slot, steps, steps > 0 and self._keeps_states(rates))
 
     def _is_spread(self) -> bool:
         """Whether several ranks have a save together."""
@@ -293,6 +307,9 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
 
     def _pairs(self) -> "list[tuple[dict[str, Any], Slot]]":
         """Each parameter that has elements, and its group."""
-        pairs = [(group, self._slots[id(tensor)])
-                 for group in self.param_groups for tensor in group["params"]]
-        return [(group, slot) for group, slot in pairs if slot.group >= 0]
+        return [(group, slot) for group, slot in self._every() if slot.group >= 0]
+
+    def _every(self) -> "list[tuple[dict[str, Any], Slot]]":
+        """Each parameter, and its group."""
+        return [(group, self._slots[id(tensor)])
+                for group in self.param_groups for tensor in group["params"]]

@@ -20,6 +20,7 @@ class Gathered:
 
     slots: list[Slot] = dataclasses.field(default_factory=list)
     gradients: list[Any] = dataclasses.field(default_factory=list)
+    rates: list[_core._Rates] = dataclasses.field(default_factory=list)
     # The gradients as sluice._core takes them; none of a parameter without elements on this rank.
     updates: list[_core._Update] = dataclasses.field(default_factory=list)
 
@@ -27,6 +28,7 @@ class Gathered:
         """One more parameter."""
         self.slots.append(slot)
         self.gradients.append(gradient)
+        self.rates.append(rates)
         if slot.group >= 0:
             self.updates.append(update_of(slot, gradient, rates))
 

@@ -9,16 +9,17 @@ import torch
 
 from .. import _core, errors
 from .._options import threads_of
-from . import _early, _slots
+from . import _absent, _early, _slots
 from ._ahead import Ahead
 from ._arguments import check_rates, named, refuse_set, settings_of
+from ._checkpoints import Rates
 from ._gradients import Gathered, Listener
 from ._in_backward import StepsInBackward
 from ._overlap import Overlap
 from ._owners import OWNERS
 from ._shards import increment_version, norm_of, ranks, version_of, warn_of_budgets
 from ._slots import Slot
-from ._step import begun, numbers_of_nothing, start
+from ._step import begun, go_on, numbers_of_nothing, start
 
 
 class PagedOptimizer(StepsInBackward):
@@ -140,16 +141,18 @@ class PagedOptimizer(StepsInBackward):
         norm = norm_of(gathered.gradients) if self._norm_given else None
         if not gathered.updates:  # this rank has no element of theirs
             self._numbers = numbers_of_nothing(norm)
-            self._count(gathered.slots)
+            self._count(gathered.slots, gathered.rates)
             return
         slots = gathered.with_elements
+        for slot, rates in zip(gathered.slots, gathered.rates):
+            _absent.clear(self, slot, rates)
         self._refresh_masters(slots)
         self._ahead.begin_step(slots)
         start(self, gathered, norm)
         if self._overlap is None:
             self._wait()
         else:
-            self._count(gathered.slots)
+            self._count(gathered.slots, gathered.rates)
             self._overlap.begin(slots)
 
     def wait(self) -> None:
@@ -213,7 +216,9 @@ class PagedOptimizer(StepsInBackward):
                 _slots.check_unchanged(slot)
                 _slots.check_gradient(slot, gradient)
                 self._listen(slot)
-                gathered.add(slot, gradient, self._rates(group, slot.steps))
+                rates = self._rates(group, slot.steps)
+                _absent.check(self, slot, rates)
+                gathered.add(slot, gradient, rates)
         return gathered
 
     def _finish(self) -> None:
@@ -225,14 +230,13 @@ class PagedOptimizer(StepsInBackward):
             raise errors.FailedPrecondition(
                 "backward has updated parameters (step_in_backward=True): call step() first"
             )
-        if step.failed:
-            if not step.unchanged:
+        if step.left is not None:
+            if step.failed and not step.unchanged:
                 raise errors.FailedPrecondition(
                     "the last step failed in part, and its gradients have been changed, so it cannot "
                     "be completed; load() a save"
                 )
-            self._core.go_on()
-            step.failed = False
+            go_on(self, step)
         self._wait()
 
     def _wait(self) -> None:
@@ -241,18 +245,20 @@ class PagedOptimizer(StepsInBackward):
         try:
             self._numbers = self._core.wait()
         except errors.Error:
+            step.left = self._core.started
             step.failed = True
             raise
         self._step = None
         if self._overlap is None:
-            self._count(step.slots)
+            self._count(step.slots, step.rates)
         else:
             self._overlap.end()
 
-    def _count(self, slots: Iterable[Slot]) -> None:
-        """Parameters have made a step."""
-        for slot in slots:
+    def _count(self, slots: Iterable[Slot], rates: Iterable[Rates]) -> None:
+        """Parameters have made a step of these rates."""
+        for slot, each in zip(slots, rates):
             slot.steps += 1
+            slot.has_states = self._keeps_states(each)
             increment_version(slot.tensor)
             slot.version = version_of(slot.tensor)
             self._note_steps(slot)

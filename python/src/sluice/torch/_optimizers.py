@@ -93,6 +93,7 @@ class SGD(PagedOptimizer):
     """torch.optim.SGD whose momentum is paged. Other parameters are those of Adam."""
 
     _state_names = ("momentum_buffer",)
+    _counted = False
     _fixed = {"dampening": 0, "maximize": False, "differentiable": False}
 
     def __init__(self, params: Any, lr: float = 1e-3, momentum: float = 0.0, dampening: float = 0,
@@ -114,12 +115,17 @@ class SGD(PagedOptimizer):
     def _rates(self, group: Mapping[str, Any], steps: int) -> Rates:
         return (float(group["lr"]), float(group["momentum"]), 0.0, 1e-8, float(group["weight_decay"]))
 
+    def _keeps_states(self, rates: Rates) -> bool:
+        _, momentum, *_ = rates
+        return momentum > 0
+
 
 class Lion(PagedOptimizer):
     """Lion (sign of an interpolated momentum), paged. Other parameters are those of Adam."""
 
     _kind = "lion"
     _state_names = ("exp_avg",)
+    _counted = False
 
     def __init__(self, params: Any, lr: float = 1e-4, betas: tuple[float, float] = (0.9, 0.99),
                  weight_decay: float = 0.0, **options: Unpack[Options]) -> None:

@@ -29,23 +29,25 @@ class Step:
 
     over = True
 
-    def __init__(self, slots: Iterable[Slot] = (), gradients: Iterable[Any] = (), before: int = -1) -> None:
+    def __init__(self, gathered: Gathered, before: int = -1) -> None:
         self.before = before
-        self.slots = list(slots)
-        self.gradients = list(gradients)  # None: used up
+        self.slots = list(gathered.slots)
+        self.gradients: list[Any] = list(gathered.gradients)  # None: used up
+        self.rates = list(gathered.rates)
         self.versions = [version_of(gradient) for gradient in self.gradients]
         self.failed = False
-
-    def add(self, slot: Slot, gradient: Any) -> None:
-        """One more parameter."""
-        self.slots.append(slot)
-        self.gradients.append(gradient)
-        self.versions.append(version_of(gradient))
+        # Number of steps that the core had started when a part of this one was left; None: no part is.
+        self.left: Optional[int] = None
 
     def has(self, gradients: list[Any]) -> bool:
         """Whether it is the step of these gradients, as they are."""
         same = len(gradients) == len(self.gradients)
         return same and all(map(lambda a, b: a is b, gradients, self.gradients)) and self.unchanged
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no update of it has begun."""
+        return False
 
     @property
     def unchanged(self) -> bool:
@@ -56,7 +58,7 @@ class Step:
 
 def start(optimizer: "PagedOptimizer", gathered: Gathered, norm: Optional[float]) -> None:
     """Starts a step. Ctrl-C may come right before or after the core's call: the step is known before."""
-    optimizer._step = Step(gathered.slots, gathered.gradients, optimizer._core.started)
+    optimizer._step = Step(gathered, optimizer._core.started)
     try:
         optimizer._core.start(gathered.updates, norm)
     except errors.Error:
@@ -67,6 +69,15 @@ def start(optimizer: "PagedOptimizer", gathered: Gathered, norm: Optional[float]
 def begun(optimizer: "PagedOptimizer") -> Optional[Step]:
     """The step that is under way, or has failed."""
     step: Optional[Step] = optimizer._step
-    if step is not None and step.before == optimizer._core.started:  # Ctrl-C came before its begin
+    # Ctrl-C, or an error in backward, may come before its begin.
+    if step is not None and (step.before == optimizer._core.started or step.is_empty):
         step = optimizer._step = None
     return step
+
+
+def go_on(optimizer: "PagedOptimizer", step: Step) -> None:
+    """Starts the part of a step that is left, once. Ctrl-C may come right after the core's call."""
+    if step.left == optimizer._core.started:
+        optimizer._core.go_on()
+    step.failed = False
+    step.left = None
