@@ -318,3 +318,29 @@ def test_ctrl_c_at_the_begin_of_a_step_neither_repeats_nor_loses_it(runtime, see
     optimizing.run(torch.optim.AdamW(reference), reference, seed, 1)
     assert optimizing.off_by(mine, reference, 1e-3) <= 1e-6
     assert optimizer.state_dict()["state"][0]["step"] == 1
+
+
+@pytest.mark.parametrize("options", [{}, {"step_in_backward": True}, {"clip_norm": 0.1}])
+def test_a_compiled_function_makes_whole_train_steps(runtime, seed, options):
+    def make(compiled):
+        torch.manual_seed(seed)
+        model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Tanh(), torch.nn.Linear(64, 64))
+        optimizer = sluice.torch.AdamW(model.parameters(), lr=1e-2, runtime=runtime, **options)
+
+        def train(inputs):
+            loss = model(inputs).square().mean()
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            return loss
+
+        return model, optimizer, torch.compile(train, backend="eager") if compiled else train
+
+    (mine, optimizer, train), (reference, _, plain) = make(True), make(False)
+    for step in range(3):
+        inputs = torch.full((4, 64), step + 1.0)
+        assert torch.equal(train(inputs), plain(inputs))
+    assert optimizing.same(mine.parameters(), reference.parameters())
+    assert optimizer.state_dict()["state"][0]["step"] == 3
+    within = torch.compile(lambda: optimizer.state_dict()["state"][0]["step"] + 1, backend="eager")
+    assert within() == 4

@@ -12,6 +12,7 @@ import torch
 
 from .. import _core, errors
 from . import _absent, _places, _ranks, _slots, _states
+from ._compiled import not_compiled
 from ._shards import increment_version, is_dtensor, like, ranks, version_of
 from ._slots import Slot
 from ._step import Step
@@ -77,6 +78,7 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
                 "save first (set_optimizer_state_dict takes the same state dict again)"
             )
 
+    @not_compiled
     def state_dict(self) -> dict[str, Any]:
         """The state dict as torch has it.
 
@@ -111,6 +113,7 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
                 state[name] = like(slot.tensor, values)
         return read
 
+    @not_compiled
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Loads a state dict as torch does: its own, or that of torch.optim's optimizer.
 
@@ -194,6 +197,7 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
                 saved_of[index] = slot
         return groups, saved_of
 
+    @not_compiled
     def save(self, directory: Union[str, "os.PathLike[str]"], note: str = "") -> None:
         """Writes parameters, states, rates and steps to ``directory``/optimizer.sluice.
 
@@ -238,6 +242,7 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
         empty = {slot.name: slot.steps for slot in self._slots.values() if slot.group < 0}
         self._core.save(place, _states.note_of(self.param_groups, empty, note, mark))
 
+    @not_compiled
     def load(self, directory: Union[str, "os.PathLike[str]"]) -> str:
         """Reads what ``save`` wrote: parameters and options of groups too; returns its note.
 

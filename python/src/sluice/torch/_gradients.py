@@ -7,6 +7,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
+from ._compiled import not_compiled
 from ._shards import local_of
 from ._slots import DTYPES, Slot
 
@@ -50,6 +51,7 @@ class Listener:
     def __init__(self, optimizer: "PagedOptimizer") -> None:
         self._optimizer = weakref.ref(optimizer)
 
+    @not_compiled
     def __call__(self, tensor: Any) -> None:
         optimizer = self._optimizer()
         if optimizer is not None:

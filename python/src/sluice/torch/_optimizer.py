@@ -13,6 +13,7 @@ from . import _absent, _early, _slots
 from ._ahead import Ahead
 from ._arguments import check_rates, named, refuse_set, settings_of
 from ._checkpoints import Rates
+from ._compiled import not_compiled
 from ._gradients import Gathered, Listener
 from ._in_backward import StepsInBackward
 from ._overlap import Overlap
@@ -69,6 +70,7 @@ class PagedOptimizer(StepsInBackward):
 
     # --- groups ---
 
+    @not_compiled
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Adds a group as torch does. Raises InvalidArgument (names the parameter), TierFull."""
         with named("add_param_group"):
@@ -112,6 +114,7 @@ class PagedOptimizer(StepsInBackward):
 
     # --- steps ---
 
+    @not_compiled
     def step(self, closure: None = None) -> None:
         """Updates every parameter that has a gradient; returns when that is done.
 
@@ -155,10 +158,12 @@ class PagedOptimizer(StepsInBackward):
             self._count(gathered.slots, gathered.rates)
             self._overlap.begin(slots)
 
+    @not_compiled
     def wait(self) -> None:
         """Returns when the last step is done (overlap=True). Raises what ``step`` raises."""
         self._finish()
 
+    @not_compiled
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Clears gradients as torch does."""
         if not set_to_none and self._overlap is not None:
@@ -166,6 +171,7 @@ class PagedOptimizer(StepsInBackward):
         super().zero_grad(set_to_none)
 
     @property
+    @not_compiled
     def gradient_norm(self) -> Optional[float]:
         """Norm of the last step's gradients before they were clipped; None without clip_norm."""
         if self._overlap is not None:
@@ -174,6 +180,7 @@ class PagedOptimizer(StepsInBackward):
         return norm
 
     @property
+    @not_compiled
     def last_step(self) -> dict[str, Any]:
         """Seconds of the last step: wait_seconds (reads, writes) and compute_seconds."""
         if self._overlap is not None:
@@ -265,6 +272,7 @@ class PagedOptimizer(StepsInBackward):
 
     # --- the end ---
 
+    @not_compiled
     def close(self) -> None:
         """Ends the optimizer and frees its states; the parameters stay as they are.
 
