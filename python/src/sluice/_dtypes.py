@@ -87,7 +87,7 @@ def _name_of(dtype: object) -> str:
         return text.removeprefix("torch.")
     try:
         found = np.dtype(dtype)  # type: ignore[call-overload]
-    except TypeError:
+    except (TypeError, ValueError):
         return text
     if not found.isnative:
         raise errors.InvalidArgument(f"dtype is {found!r}: elements are in the machine's byte order")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Optional, TypeVar, Union, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Optional, TypeVar, Union, cast, overload
 
 from . import _core, errors
+from ._checks import seconds_of, text_of
 from ._tensor import Part, Tensor
 from ._view import View
 
@@ -54,6 +55,8 @@ class _Scalar(Part):
 
 def request(part: Part, mode: str, tier: Optional[str]) -> _core._Request:
     """The request of one part, as sluice._core takes it."""
+    mode = text_of("mode", mode, '"rw"')
+    tier = None if tier is None else text_of("tier", tier, '"dram"')
     return (part.tensor._state, part.offset, part.nbytes, mode, tier)
 
 
@@ -69,15 +72,17 @@ class Lease(Generic[Views]):
         if not items:
             raise errors.InvalidArgument("a lease needs at least one tensor")
         self._runtime = runtime
-        self._timeout = timeout
-        self._tier = tier
+        self._timeout = seconds_of("timeout", timeout)
         self._op = op
         self._own_op: Optional[_core.Op] = None
         self._views: list[View] = []
         self._parts: list[tuple[Part, str]] = []
+        self._requests: list[_core._Request] = []
         for item in items:
-            what, how = item if isinstance(item, tuple) else (item, mode)
-            self._parts.append((part_of(what, runtime), how))
+            what, how = item if isinstance(item, tuple) and len(item) == 2 else (item, mode)
+            part = part_of(what, runtime)
+            self._parts.append((part, how))
+            self._requests.append(request(part, how, tier))
 
     def __enter__(self) -> Views:
         if self._views:
@@ -87,9 +92,8 @@ class Lease(Generic[Views]):
             op = self._own_op = _core.Op(self._runtime._session, f"lease {names}", None)
         else:
             op = self._op._core_op()
-        requests = [request(part, mode, self._tier) for part, mode in self._parts]
         try:
-            held = op.acquire(requests, self._timeout)
+            held = op.acquire(self._requests, self._timeout)
         except BaseException:
             self._end_own_op()
             raise
@@ -111,6 +115,12 @@ class Lease(Generic[Views]):
             self._own_op.end()
             self._own_op = None
 
+    def __reduce__(self) -> NoReturn:
+        names = ", ".join(f"'{part.tensor.name}'" for part, _ in self._parts)
+        raise errors.InvalidArgument(
+            f"a lease of {names} cannot be copied or pickled: it belongs to its with block; make another one"
+        )
+
 
 class Op:
     """A step of the program: ``with runtime.op("forward") as op: with op.lease(...)``.
@@ -121,8 +131,8 @@ class Op:
 
     def __init__(self, runtime: "Runtime", name: str, lane: Optional[str]) -> None:
         self._runtime = runtime
-        self._name = name
-        self._lane = lane
+        self._name = text_of("the name of an op", name)
+        self._lane = None if lane is None else text_of("lane", lane)
         self._op: Optional[_core.Op] = None
 
     def __enter__(self) -> "Op":
@@ -153,13 +163,18 @@ class Op:
             raise errors.FailedPrecondition(f"op '{self._name}' is not open: use its with block")
         return self._op
 
+    def __reduce__(self) -> NoReturn:
+        raise errors.InvalidArgument(
+            f"op '{self._name}' cannot be copied or pickled: it belongs to its thread; make another one"
+        )
+
 
 class Iteration:
     """One iteration of a key: the first is recorded, later ones are foreseen and planned."""
 
     def __init__(self, runtime: "Runtime", key: str) -> None:
         self._runtime = runtime
-        self._key = key
+        self._key = text_of("the key of an iteration", key)
 
     def __enter__(self) -> "Iteration":
         self._runtime._session.begin_iteration(self._key)
@@ -168,3 +183,8 @@ class Iteration:
     def __exit__(self, *_: object) -> None:
         self._runtime._session.end_iteration()
         self._runtime._pass_on_log()
+
+    def __reduce__(self) -> NoReturn:
+        raise errors.InvalidArgument(
+            f"iteration '{self._key}' cannot be copied or pickled: it belongs to its runtime; make another one"
+        )

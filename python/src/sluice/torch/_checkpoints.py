@@ -11,6 +11,7 @@ from typing import Any, Optional, Union
 import torch
 
 from .. import _core, errors
+from .._checks import path_of
 from . import _absent, _places, _ranks, _slots, _states
 from ._compiled import not_compiled
 from ._shards import increment_version, is_dtensor, like, ranks, version_of
@@ -206,7 +207,7 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
         on. It returns once all are whole, and raises the error of one rank on each. Every rank's file
         from before stays if one could not be written, as on a full disk.
         """
-        place = _places.path_of(directory)
+        place = path_of("the directory of a save", directory)
         _states.check_note(note)
         if self._is_spread():
             _ranks.together(self._prepare_save)
@@ -251,7 +252,7 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
         what differs), DataLoss; nothing has changed then. It raises the error of one rank on each.
         If only some ranks' states cannot be read, the other ranks refuse steps until the next load.
         """
-        folder = _places.path_of(directory)
+        folder = path_of("the directory of a save", directory)
         if self._is_spread():
             place, note = _ranks.together(lambda: self._read_note(folder))
             assert note.mark is not None

@@ -7,7 +7,6 @@ import errno
 import os
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 
@@ -20,14 +19,6 @@ _NEXT = "next"
 # Name of a file whose writer was killed.
 _PARTIAL = re.compile(r"\.sluice-.*\.partial")
 _RANK = re.compile(r"rank-\d+-of-(\d+)")
-
-
-def path_of(directory: Any) -> str:
-    """The path of a save's directory as text. Raises InvalidArgument for what is no path."""
-    path = os.fsdecode(directory) if isinstance(directory, (str, bytes, os.PathLike)) else None
-    if path is None or "\0" in path:
-        raise errors.InvalidArgument(f"the directory of a save is {directory!r}; it must be a path")
-    return path
 
 
 def make_next(directory: str) -> str:
