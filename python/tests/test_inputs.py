@@ -168,7 +168,7 @@ def test_freed_tensors(runtime):
 def test_copies_and_pickles_are_refused(runtime):
     tensor = runtime.tensor(4, name="x")
     things = {
-        runtime: "its process", tensor: "send tensor.read", runtime.lease(tensor): "a lease of 'x' cannot",
+        runtime: "its process", tensor: "send tensor.read", runtime.lease(tensor): "'lease x' cannot",
         runtime.op("forward"): "op 'forward' cannot", runtime.iteration("train"): "iteration 'train' cannot",
         offload_activations(runtime): "call offload_activations",
     }

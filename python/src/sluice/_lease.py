@@ -76,6 +76,7 @@ class Lease(Generic[Views]):
         self._op = op
         self._own_op: Optional[_core.Op] = None
         self._views: list[View] = []
+        self._begin: Optional[float] = None
         self._parts: list[tuple[Part, str]] = []
         self._requests: list[_core._Request] = []
         for item in items:
@@ -83,13 +84,13 @@ class Lease(Generic[Views]):
             part = part_of(what, runtime)
             self._parts.append((part, how))
             self._requests.append(request(part, how, tier))
+        self._name = f"lease {', '.join(part.tensor.name for part, _ in self._parts)}"
 
     def __enter__(self) -> Views:
         if self._views:
             raise errors.FailedPrecondition("the lease has been entered already; make another one")
         if self._op is None:
-            names = ", ".join(part.tensor.name for part, _ in self._parts)
-            op = self._own_op = _core.Op(self._runtime._session, f"lease {names}", None)
+            op = self._own_op = _core.Op(self._runtime._session, self._name, None)
         else:
             op = self._op._core_op()
         try:
@@ -97,11 +98,13 @@ class Lease(Generic[Views]):
         except BaseException:
             self._end_own_op()
             raise
+        self._begin = self._runtime._blocks.begin() if self._op is None else None
         self._views = [View(part, mode, each) for (part, mode), each in zip(self._parts, held)]
         return cast(Views, self._views[0] if len(self._views) == 1 else tuple(self._views))
 
     def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None:
+        self._runtime._blocks.end("op", self._name, self._begin)
         views, self._views = self._views, []
         problems = [view._end() for view in views]
         self._end_own_op()
@@ -116,9 +119,8 @@ class Lease(Generic[Views]):
             self._own_op = None
 
     def __reduce__(self) -> NoReturn:
-        names = ", ".join(f"'{part.tensor.name}'" for part, _ in self._parts)
         raise errors.InvalidArgument(
-            f"a lease of {names} cannot be copied or pickled: it belongs to its with block; make another one"
+            f"'{self._name}' cannot be copied or pickled: it belongs to its with block; make another lease"
         )
 
 
@@ -134,16 +136,19 @@ class Op:
         self._name = text_of("the name of an op", name)
         self._lane = None if lane is None else text_of("lane", lane)
         self._op: Optional[_core.Op] = None
+        self._begin: Optional[float] = None
 
     def __enter__(self) -> "Op":
         if self._op is not None:
             raise errors.FailedPrecondition(f"op '{self._name}' has been entered already")
         self._op = _core.Op(self._runtime._session, self._name, self._lane)
+        self._begin = self._runtime._blocks.begin()
         return self
 
     def __exit__(self, *_: object) -> None:
         op, self._op = self._op, None
         if op is not None:
+            self._runtime._blocks.end("op", self._name, self._begin)
             op.end()
 
     @overload
@@ -175,12 +180,15 @@ class Iteration:
     def __init__(self, runtime: "Runtime", key: str) -> None:
         self._runtime = runtime
         self._key = text_of("the key of an iteration", key)
+        self._begin: Optional[float] = None
 
     def __enter__(self) -> "Iteration":
         self._runtime._session.begin_iteration(self._key)
+        self._begin = self._runtime._blocks.begin()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._runtime._blocks.end("iteration", self._key, self._begin)
         self._runtime._session.end_iteration()
         self._runtime._pass_on_log()
 

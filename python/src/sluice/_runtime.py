@@ -78,6 +78,7 @@ class Runtime:
             self._session = _core.open(path, assignments, self._share)
         except errors.Error as error:
             raise _options.without_flag(error) from None
+        self._blocks = _trace.Blocks()
         _exit.close_at_exit(self._session)
         _core.name_stray_touches()
         self._pass_on_log()
@@ -208,8 +209,12 @@ class Runtime:
         return self._session.schedule(text_of("the key of an iteration", key))
 
     def trace(self, path: Directory) -> AbstractContextManager[None]:
-        """Writes a timeline of the ``with`` block to ``path``: Perfetto and chrome://tracing read it."""
-        return _trace.trace(self._session, path_of("path", path))
+        """Writes a timeline of the ``with`` block to ``path``: Perfetto and chrome://tracing read it.
+
+        Tracks: each direction of a link with its transfers, by tensor; "stall", by op; and the blocks
+        of the program that end meanwhile, "iteration" and "op", with leases outside an op.
+        """
+        return _trace.trace(self._session, self._blocks, path_of("path", path))
 
     def set_budget(self, tier: str, size: Size) -> None:
         """Shrinks "hbm" or "dram" of this process, or grows it up to its budget at the start."""
