@@ -213,6 +213,22 @@ def test_a_load_that_ends_in_the_middle_is_not_saved(runtime, seed, tmp_path, mo
 
 
 @pytest.mark.parametrize("at", [1, 2])
+def test_a_first_load_that_ended_in_the_middle_leaves_rates_and_gradients(runtime, seed, monkeypatch, at):
+    torch.manual_seed(seed)
+    model, reference = torch.nn.Linear(4, 3), torch.nn.Linear(4, 3)
+    theirs = torch.optim.AdamW(reference.parameters(), lr=0.5)
+    optimizing.run(theirs, list(reference.parameters()), seed, 2)
+    optimizer = sluice.torch.AdamW(model.parameters(), lr=0.25, runtime=runtime)
+    end_in_the_middle(monkeypatch, lambda: optimizer.load_state_dict(theirs.state_dict()), at)
+    with pytest.raises(sluice.FailedPrecondition, match="the last load ended in the middle"):
+        get_optimizer_state_dict(model, optimizer)
+    assert optimizer.param_groups[0]["lr"] == 0.25
+    assert all(each.grad is None for each in model.parameters())
+    optimizer.load_state_dict(theirs.state_dict())
+    assert get_optimizer_state_dict(model, optimizer)["state"]["bias"]["step"] == 2
+
+
+@pytest.mark.parametrize("at", [1, 2])
 def test_a_load_that_ended_in_the_middle_is_repeated_by_distributed_checkpoint(runtime, seed,
                                                                               monkeypatch, at):
     torch.manual_seed(seed)

@@ -144,7 +144,8 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
                 load.write(self._core)
                 self._loaded(load.slot, load.steps, load.has_states)
         except BaseException:
-            self.state = before  # set_optimizer_state_dict makes a step first if it is empty
+            self.state = before
+            self._note_all()
             raise
         self._half_loaded = False
         self.param_groups = groups
@@ -162,6 +163,12 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
             state.clear()
             state.update({**dict.fromkeys(names), "step": torch.tensor(0.0)})
         state["step"].fill_(slot.steps)
+
+    def _note_all(self) -> None:
+        """Has ``state`` not empty: torch.distributed.checkpoint would take a step, with rates of 0."""
+        if not self.state:
+            for _, slot in self._every():
+                self._note_steps(slot)
 
     def _loaded(self, slot: Slot, steps: int, has_states: bool) -> None:
         slot.steps = steps
@@ -283,16 +290,19 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
         except errors.Error:  # nothing has changed
             self._half_loaded = before
             raise
+        except BaseException:
+            self._note_all()
+            raise
 
     def _load_part(self, place: str) -> None:
         """Loads what this rank has; the load is whole once every rank has done it."""
         self._core.load(place)
         self._half_loaded = True
+        self._note_all()
 
     def _take_note(self, note: _states.Note) -> None:
         """Takes steps and the options of groups after a load."""
         self._step = None
-        self._half_loaded = False
         self.state = defaultdict(dict)
         for group, saved in zip(self.param_groups, note.groups):
             group.update(saved)
@@ -303,6 +313,7 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
             if not empty:
                 increment_version(slot.tensor)
             self._loaded(slot, steps, steps > 0 and self._keeps_states(rates))
+        self._half_loaded = False
 
     def _is_spread(self) -> bool:
         """Whether several ranks have a save together."""
