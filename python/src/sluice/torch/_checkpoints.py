@@ -244,7 +244,12 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
         except BaseException:
             _places.drop_next(directory)
             raise
-        _ranks.together(lambda: _places.take_next(directory))
+        try:
+            _ranks.together(lambda: _places.take_next(directory))
+        except errors.Error:
+            _places.put_back(directory)
+            raise
+        _places.drop_next(directory)
 
     def _write(self, place: str, note: str, mark: Optional[dict[str, Any]]) -> None:
         empty = {slot.name: slot.steps for slot in self._slots.values() if slot.group < 0}
