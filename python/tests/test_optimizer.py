@@ -344,3 +344,26 @@ def test_a_compiled_function_makes_whole_train_steps(runtime, seed, options):
     assert optimizer.state_dict()["state"][0]["step"] == 3
     within = torch.compile(lambda: optimizer.state_dict()["state"][0]["step"] + 1, backend="eager")
     assert within() == 4
+
+
+@pytest.mark.parametrize("options", [{}, {"step_in_backward": True}, {"overlap": True}])
+def test_ctrl_c_while_steps_are_counted_leaves_none_out(runtime, seed, monkeypatch, options):
+    mine, reference = (optimizing.parameters(seed, shapes=[(300,), (8,), (9,)]) for _ in range(2))
+    optimizer = sluice.torch.AdamW(mine, runtime=runtime, **options)
+    note, noted = optimizer._note_steps, []
+
+    def interrupt(slot):
+        noted.append(slot)
+        if len(noted) == 2:
+            raise KeyboardInterrupt
+        note(slot)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(optimizer, "_note_steps", interrupt)
+        optimizing.run(optimizer, mine, seed, 1)
+    optimizer.step()
+    assert [state["step"] for state in optimizer.state_dict()["state"].values()] == [1, 1, 1]
+    optimizing.run(optimizer, mine, seed, 1, first=1)
+    optimizing.run(torch.optim.AdamW(reference), reference, seed, 2)
+    assert [state["step"] for state in optimizer.state_dict()["state"].values()] == [2, 2, 2]
+    assert optimizing.off_by(mine, reference, 1e-3) <= 1e-6

@@ -256,22 +256,6 @@ def test_the_end_within_a_step(runtime, seed):
     del again, optimizer  # gradients go after what reads them
 
 
-class Interrupting:
-    """A core that Ctrl-C meets in one call, right before or right after what it does."""
-
-    def __init__(self, core, name, does):
-        self._core, self._name, self._does = core, name, does
-
-    def __getattr__(self, name):
-        call = getattr(self._core, name)
-        return self._interrupt if name == self._name else call
-
-    def _interrupt(self, *arguments):
-        if self._does:
-            getattr(self._core, self._name)(*arguments)
-        raise KeyboardInterrupt
-
-
 @pytest.mark.parametrize("does", [False, True])
 @pytest.mark.parametrize("call", ["begin", "go_on", "wait"])
 def test_ctrl_c_neither_repeats_nor_loses_an_update(runtime, seed, monkeypatch, call, does):
@@ -279,7 +263,7 @@ def test_ctrl_c_neither_repeats_nor_loses_an_update(runtime, seed, monkeypatch, 
     reference.load_state_dict(mine.state_dict())
     optimizer, theirs = early(mine, runtime), torch.optim.AdamW(reference.parameters(), lr=1e-2)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(optimizer, "_core", Interrupting(optimizer._core, call, does))
+        patch.setattr(optimizer, "_core", optimizing.Interrupting(optimizer._core, call, does))
         mine(torch.ones(300)).sum().backward()
         optimizer.step()
     optimizer.step()

@@ -118,6 +118,7 @@ class EarlyStep(Step):
         self.slots[index:] = [slot]
         self.gradients[index:] = [gradient]
         self.rates[index:] = [rates]
+        self.after[index:] = [slot.steps + 1]
         self.versions[index:] = [version_of(gradient)]
         self._indices[id(slot.tensor)] = index
         if slot.group >= 0 and not (self._held and self._held[-1] == index):

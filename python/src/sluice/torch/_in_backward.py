@@ -76,6 +76,6 @@ class StepsInBackward(Checkpoints):
             go_on(self, step)
             self._wait()
         else:  # this rank has no element of theirs
-            self._step = None
             self._numbers = numbers_of_nothing(None)
-            self._count(step.slots, step.rates)
+            self._count(step)
+            self._step = None

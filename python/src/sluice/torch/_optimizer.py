@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NoReturn, Optional
 
 import torch
@@ -12,7 +12,6 @@ from .._options import threads_of
 from . import _absent, _early, _slots
 from ._ahead import Ahead
 from ._arguments import check_rates, named, refuse_set, settings_of
-from ._checkpoints import Rates
 from ._compiled import not_compiled
 from ._gradients import Gathered, Listener
 from ._in_backward import StepsInBackward
@@ -20,7 +19,7 @@ from ._overlap import Overlap
 from ._owners import OWNERS
 from ._shards import increment_version, norm_of, ranks, version_of, warn_of_budgets
 from ._slots import Slot
-from ._step import begun, go_on, numbers_of_nothing, start
+from ._step import Step, begun, go_on, numbers_of_nothing, start
 
 
 class PagedOptimizer(StepsInBackward):
@@ -133,30 +132,30 @@ class PagedOptimizer(StepsInBackward):
         gathered = self._gather()
         before = begun(self)
         repeats = before is not None and before.has(gathered.gradients)
-        if before is not None and self._overlap is not None and not before.failed:
+        uncounted = before is not None and not before.counted
+        if before is not None and self._overlap is not None and not (before.failed or uncounted):
             repeats = False  # the step is under way, neither interrupted nor failed
         self._finish()
         if repeats or not gathered.slots:
             return
-        if before is not None and self._overlap is None:
+        if uncounted:
             gathered = self._gather()  # rates may depend on the steps, of which there is one more
         self._refuse_half_loaded()
         norm = norm_of(gathered.gradients) if self._norm_given else None
         if not gathered.updates:  # this rank has no element of theirs
             self._numbers = numbers_of_nothing(norm)
-            self._count(gathered.slots, gathered.rates)
+            self._count(Step(gathered))
             return
         slots = gathered.with_elements
         for slot, rates in zip(gathered.slots, gathered.rates):
             _absent.clear(self, slot, rates)
         self._refresh_masters(slots)
         self._ahead.begin_step(slots)
-        start(self, gathered, norm)
+        step = start(self, gathered, norm)
         if self._overlap is None:
             self._wait()
         else:
-            self._count(gathered.slots, gathered.rates)
-            self._overlap.begin(slots)
+            self._count(step)
 
     @not_compiled
     def wait(self) -> None:
@@ -255,20 +254,22 @@ class PagedOptimizer(StepsInBackward):
             step.left = self._core.started
             step.failed = True
             raise
-        self._step = None
-        if self._overlap is None:
-            self._count(step.slots, step.rates)
-        else:
+        self._count(step)
+        if self._overlap is not None:
             self._overlap.end()
+        self._step = None
 
-    def _count(self, slots: Iterable[Slot], rates: Iterable[Rates]) -> None:
-        """Parameters have made a step of these rates."""
-        for slot, each in zip(slots, rates):
-            slot.steps += 1
-            slot.has_states = self._keeps_states(each)
+    def _count(self, step: Step) -> None:
+        """Parameters have made a step. A second call completes a count that Ctrl-C has ended."""
+        if step.counted:
+            return
+        for slot, rates, steps in zip(step.slots, step.rates, step.after):
+            slot.steps = steps
+            slot.has_states = self._keeps_states(rates)
             increment_version(slot.tensor)
             slot.version = version_of(slot.tensor)
             self._note_steps(slot)
+        step.counted = True
 
     # --- the end ---
 

@@ -34,6 +34,8 @@ class Step:
         self.slots = list(gathered.slots)
         self.gradients: list[Any] = list(gathered.gradients)  # None: used up
         self.rates = list(gathered.rates)
+        self.after = [slot.steps + 1 for slot in self.slots]  # steps of each parameter once it is over
+        self.counted = False  # the parameters have them
         self.versions = [version_of(gradient) for gradient in self.gradients]
         self.failed = False
         # Number of steps that the core had started when a part of this one was left; None: no part is.
@@ -56,14 +58,19 @@ class Step:
                    for gradient, version in zip(self.gradients, self.versions))
 
 
-def start(optimizer: "PagedOptimizer", gathered: Gathered, norm: Optional[float]) -> None:
+def start(optimizer: "PagedOptimizer", gathered: Gathered, norm: Optional[float]) -> Step:
     """Starts a step. Ctrl-C may come right before or after the core's call: the step is known before."""
-    optimizer._step = Step(gathered, optimizer._core.started)
+    step = optimizer._step = Step(gathered, optimizer._core.started)
+    if optimizer._overlap is not None:
+        optimizer._overlap.begin(gathered.with_elements)
     try:
         optimizer._core.start(gathered.updates, norm)
     except errors.Error:
         optimizer._step = None
+        if optimizer._overlap is not None:
+            optimizer._overlap.end()
         raise
+    return step
 
 
 def begun(optimizer: "PagedOptimizer") -> Optional[Step]:
