@@ -84,6 +84,7 @@ def test_shapes(runtime, shape):
     (np.dtype(">f4"), "byte order"),
     (np.dtype([("a", "f4")]), "allowed are"),
     (7, "allowed are"),
+    (None, 'dtype is "None"; allowed are'),
 ])
 def test_types(runtime, dtype, message):
     with pytest.raises(sluice.InvalidArgument) as caught:

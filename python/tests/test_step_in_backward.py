@@ -1,7 +1,11 @@
 """step_in_backward: updates begin in backward, and what needs whole gradients is refused by name."""
 
+import copy
+import io
+import pickle
 import time
 
+import numpy
 import optimizing
 import pytest
 import torch
@@ -142,6 +146,20 @@ def share_between_segments(model, optimizer):
 def read(model, optimizer):
     loss_of(model, 0).backward()
     return model[0].weight.grad.abs()
+
+
+@pytest.mark.parametrize("use,name", [
+    (lambda gradient: gradient.numpy(), r"numpy\(\)"), (lambda gradient: gradient.tolist(), r"tolist\(\)"),
+    (numpy.asarray, r"numpy\(\)"), (copy.copy, "pickle"), (pickle.dumps, "pickle"),
+    (lambda gradient: torch.save(gradient, io.BytesIO()), "torch.save"), (copy.deepcopy, "aten.clone"),
+])
+def test_a_use_that_is_no_operation_is_refused_by_name(runtime, seed, use, name):
+    model = model_of(seed, layers=1)
+    optimizer = early(model, runtime)
+    loss_of(model, 0).backward()
+    with pytest.raises(sluice.FailedPrecondition, match=f"of parameter '0' was used up in backward .*{name}"):
+        use(model[0].weight.grad)
+    optimizer.step()
 
 
 @pytest.mark.parametrize("misuse,origin", [

@@ -83,6 +83,8 @@ def _name_of(dtype: object) -> str:
     if isinstance(dtype, str):
         return dtype
     text = str(dtype)
+    if dtype is None:  # float64 to NumPy
+        return text
     if text.startswith("torch."):
         return text.removeprefix("torch.")
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import Any, Optional
+from typing import Any, NoReturn, Optional
 
 import torch
 from torch.utils._pytree import tree_leaves
@@ -49,11 +49,22 @@ class UsedGradient(torch.Tensor):  # type: ignore[misc]
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         operation = str(func)
         used = next(leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, cls))
-        origin = next((text for name, text in _ORIGINS.items() if name in operation), operation)
+        used._refuse(next((text for name, text in _ORIGINS.items() if name in operation), operation))
+
+    def _refuse(self, origin: str) -> NoReturn:
         raise errors.FailedPrecondition(
-            f"the gradient of parameter '{used._parameter}' was used up in backward "
+            f"the gradient of parameter '{self._parameter}' was used up in backward "
             f"(step_in_backward=True), and {origin} needs it; {_INSTEAD}"
         )
+
+    def numpy(self, *_: object, **__: object) -> NoReturn:
+        self._refuse("numpy()")
+
+    def tolist(self) -> NoReturn:
+        self._refuse("tolist()")
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        self._refuse("pickle, or torch.save,")
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         return f"<gradient of '{self._parameter}', used up in backward>"
