@@ -17,6 +17,7 @@ void BindOptimizer(nb::module_& module) {
       .def("prefetch", &PythonOptimizer::Prefetch)
       .def("start", &PythonOptimizer::Start, nb::arg("updates"), nb::arg("norm").none())
       .def_prop_ro("started", &PythonOptimizer::started)
+      .def_prop_ro("begun", &PythonOptimizer::begun)
       .def("begin", &PythonOptimizer::Begin)
       .def("go_on", &PythonOptimizer::GoOn)
       .def("wait", &PythonOptimizer::Wait)

@@ -182,15 +182,19 @@ void PythonOptimizer::Begin(const Update& update) {
   RaiseIfError(Alone([&](OffloadedOptimizer& optimizer) {
     const absl::Status bound = Bind(optimizer, update, type);
     if (!bound.ok()) return bound;
-    return optimizer.GradientReady({std::get<0>(update)});
+    const absl::Status ready = optimizer.GradientReady({std::get<0>(update)});
+    if (ready.ok()) ++begun_;
+    return ready;
   }));
 }
 
 void PythonOptimizer::GoOn() {
   RaiseIfError(Alone([&](OffloadedOptimizer& optimizer) {
     absl::StatusOr<StepHandle> step = optimizer.Step({.gradient_norm = norm_, .only_ready = true});
-    if (step.ok()) step_ = *std::move(step);
-    return step.status();
+    if (!step.ok()) return step.status();
+    step_ = *std::move(step);
+    ++started_;
+    return absl::OkStatus();
   }));
 }
 

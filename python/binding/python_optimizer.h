@@ -61,8 +61,10 @@ class PythonOptimizer : public std::enable_shared_from_this<PythonOptimizer> {
   /// Starts a step of these gradients, in the order of the groups. Every other step goes through
   /// them backwards. `norm`: only with norm_given.
   void Start(const std::vector<Update>& updates, std::optional<double> norm);
-  /// Number of steps that Start began. Any thread.
+  /// Number of calls of Start and GoOn that have begun a step, or a part of one. Any thread.
   std::uint64_t started() const { return started_; }
+  /// Number of updates that Begin has started. Any thread.
+  std::uint64_t begun() const { return begun_; }
   /// Starts the update of one parameter before the step, while others have no gradient yet.
   void Begin(const Update& update);
   /// Starts the step of the parameters that have begun, or the missing part of a failed step.
@@ -112,6 +114,7 @@ class PythonOptimizer : public std::enable_shared_from_this<PythonOptimizer> {
   StepHandle step_;
   std::optional<double> norm_;  ///< norm of the step that was started
   std::atomic<std::uint64_t> started_ = 0;
+  std::atomic<std::uint64_t> begun_ = 0;
   std::atomic<bool> whole_at_close_ = false;  ///< Close has seen the end of the step that overlaps
 };
 

@@ -80,6 +80,22 @@ class Held:
         self._thread.join()
 
 
+class Interrupting:
+    """A core that Ctrl-C meets in one call, right before or right after what it does."""
+
+    def __init__(self, core, name, does):
+        self._core, self._name, self._does = core, name, does
+
+    def __getattr__(self, name):
+        call = getattr(self._core, name)
+        return self._interrupt if name == self._name else call
+
+    def _interrupt(self, *arguments):
+        if self._does:
+            getattr(self._core, self._name)(*arguments)
+        raise KeyboardInterrupt
+
+
 def lose_states(spill):
     """Empties the spill file: what is not in dram is lost."""
     for descriptor in os.listdir("/proc/self/fd"):

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import sluice
+from sluice.torch import offload_activations
 
 BAD_OPTIONS = [
     ({"hbm": "8GB"}, 'hbm: "8GB" is not a size'),
@@ -83,6 +84,7 @@ def test_shapes(runtime, shape):
     (np.dtype(">f4"), "byte order"),
     (np.dtype([("a", "f4")]), "allowed are"),
     (7, "allowed are"),
+    (None, 'dtype is "None"; allowed are'),
 ])
 def test_types(runtime, dtype, message):
     with pytest.raises(sluice.InvalidArgument) as caught:
@@ -166,8 +168,13 @@ def test_freed_tensors(runtime):
 
 def test_copies_and_pickles_are_refused(runtime):
     tensor = runtime.tensor(4, name="x")
+    things = {
+        runtime: "its process", tensor: "send tensor.read", runtime.lease(tensor): "'lease x' cannot",
+        runtime.op("forward"): "op 'forward' cannot", runtime.iteration("train"): "iteration 'train' cannot",
+        offload_activations(runtime): "call offload_activations",
+    }
     with runtime.lease(tensor) as view:
-        for thing, message in ((runtime, "its process"), (tensor, "send tensor.read"), (view, "numpy")):
+        for thing, message in (*things.items(), (view, "numpy")):
             for refuse in (pickle.dumps, copy.copy, copy.deepcopy):
                 with pytest.raises(sluice.InvalidArgument, match=message):
                     refuse(thing)
@@ -181,3 +188,41 @@ def test_the_errors_are_a_tree():
     assert issubclass(sluice.TimedOut, TimeoutError)
     error = sluice.errors.from_status("INTERNAL", "text")
     assert type(error) is sluice.Error and error.code == "INTERNAL" and str(error) == "text"
+
+
+@pytest.mark.parametrize("call, message", [
+    (lambda runtime, _: runtime.tensor(4, name=3), "name is 3; it must be text"),
+    (lambda runtime, _: runtime.tensor(4, kind=None), 'kind is None; it must be text, for example "param'),
+    (lambda runtime, _: runtime.tensor(4, lowest=np.zeros(3)), r"lowest is array\(\[0., 0., 0.\]\); it must be"),
+    (lambda runtime, _: runtime.tensor(4, off_lease=True), "off_lease is True; it must be text"),
+    (lambda runtime, _: runtime.tensor(4, dtype=torch.zeros(2)), "dtype is .*; allowed are float32"),
+    (lambda runtime, _: runtime.tensor(4, file=3), "file is 3; it must be a path"),
+    (lambda runtime, _: runtime.tensor(4, file=("/x", 1.5)), "file: the first byte is 1.5; it must be a whole"),
+    (lambda runtime, _: runtime.tensor(4, file=("/x", 0, 1)), r"file is \('/x', 0, 1\); it must be a path"),
+    (lambda runtime, tensor: runtime.lease(tensor, mode=3), 'mode is 3; it must be text, for example "rw"'),
+    (lambda runtime, tensor: runtime.lease((tensor, None)), "mode is None; it must be text"),
+    (lambda runtime, tensor: runtime.lease((tensor, "r", 1)), "not tuple"),
+    (lambda runtime, tensor: runtime.lease(()), "not tuple"),
+    (lambda runtime, tensor: runtime.lease(tensor, tier=0), 'tier is 0; it must be text, for example "dram"'),
+    (lambda runtime, tensor: runtime.lease(tensor, timeout="1"), "timeout is '1'; it must be a number of sec"),
+    (lambda runtime, tensor: runtime.prefetch(tensor, mode=b"r"), "mode is b'r'; it must be text"),
+    (lambda runtime, _: runtime.op(None), "the name of an op is None; it must be text"),
+    (lambda runtime, _: runtime.op("a", lane=1), "lane is 1; it must be text"),
+    (lambda runtime, _: runtime.iteration(3), "the key of an iteration is 3; it must be text"),
+    (lambda runtime, _: runtime.schedule(None), "the key of an iteration is None; it must be text"),
+    (lambda runtime, _: runtime.trace(3), "path is 3; it must be a path"),
+    (lambda runtime, _: runtime.trace("a\0b"), r"path is 'a\\x00b'; it must be a path"),
+    (lambda runtime, _: runtime.open_weights(None), "path is None; it must be a path"),
+    (lambda runtime, _: runtime.set_budget(1, "1MiB"), 'tier is 1; it must be text, for example "dram"'),
+    (lambda runtime, _: runtime.set_budget("dram", 10**30), "size is 1000000000000000000000000000000; it must"),
+    (lambda runtime, tensor: tensor["a":], "'x' has 4 rows; .* is no run of them"),
+    (lambda runtime, _: sluice.Runtime.from_file(3), "path is 3; it must be a path"),
+    (lambda runtime, _: sluice.Runtime(dram="4MiB", nvme=3, nvme_bytes=1), "nvme is 3; it must be a path"),
+    (lambda runtime, _: sluice.Runtime(dram="4MiB\ud800"), "dram is .*; it must be text"),
+    (lambda runtime, _: sluice.Runtime(dram="4MiB", io={"engine": "\ud800"}), '"io.engine" is .*; it must be text'),
+    (lambda runtime, _: sluice.doctor(3), "directory is 3; it must be a path"),
+])
+def test_a_wrong_type_is_named(runtime, call, message):
+    tensor = runtime.tensor(4, name="x")
+    with pytest.raises(sluice.InvalidArgument, match=message):
+        call(runtime, tensor)

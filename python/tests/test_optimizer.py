@@ -318,3 +318,52 @@ def test_ctrl_c_at_the_begin_of_a_step_neither_repeats_nor_loses_it(runtime, see
     optimizing.run(torch.optim.AdamW(reference), reference, seed, 1)
     assert optimizing.off_by(mine, reference, 1e-3) <= 1e-6
     assert optimizer.state_dict()["state"][0]["step"] == 1
+
+
+@pytest.mark.parametrize("options", [{}, {"step_in_backward": True}, {"clip_norm": 0.1}])
+def test_a_compiled_function_makes_whole_train_steps(runtime, seed, options):
+    def make(compiled):
+        torch.manual_seed(seed)
+        model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Tanh(), torch.nn.Linear(64, 64))
+        optimizer = sluice.torch.AdamW(model.parameters(), lr=1e-2, runtime=runtime, **options)
+
+        def train(inputs):
+            loss = model(inputs).square().mean()
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            return loss
+
+        return model, optimizer, torch.compile(train, backend="eager") if compiled else train
+
+    (mine, optimizer, train), (reference, _, plain) = make(True), make(False)
+    for step in range(3):
+        inputs = torch.full((4, 64), step + 1.0)
+        assert torch.equal(train(inputs), plain(inputs))
+    assert optimizing.same(mine.parameters(), reference.parameters())
+    assert optimizer.state_dict()["state"][0]["step"] == 3
+    within = torch.compile(lambda: optimizer.state_dict()["state"][0]["step"] + 1, backend="eager")
+    assert within() == 4
+
+
+@pytest.mark.parametrize("options", [{}, {"step_in_backward": True}, {"overlap": True}])
+def test_ctrl_c_while_steps_are_counted_leaves_none_out(runtime, seed, monkeypatch, options):
+    mine, reference = (optimizing.parameters(seed, shapes=[(300,), (8,), (9,)]) for _ in range(2))
+    optimizer = sluice.torch.AdamW(mine, runtime=runtime, **options)
+    note, noted = optimizer._note_steps, []
+
+    def interrupt(slot):
+        noted.append(slot)
+        if len(noted) == 2:
+            raise KeyboardInterrupt
+        note(slot)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(optimizer, "_note_steps", interrupt)
+        optimizing.run(optimizer, mine, seed, 1)
+    optimizer.step()
+    assert [state["step"] for state in optimizer.state_dict()["state"].values()] == [1, 1, 1]
+    optimizing.run(optimizer, mine, seed, 1, first=1)
+    optimizing.run(torch.optim.AdamW(reference), reference, seed, 2)
+    assert [state["step"] for state in optimizer.state_dict()["state"].values()] == [2, 2, 2]
+    assert optimizing.off_by(mine, reference, 1e-3) <= 1e-6

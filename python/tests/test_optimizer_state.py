@@ -213,6 +213,22 @@ def test_a_load_that_ends_in_the_middle_is_not_saved(runtime, seed, tmp_path, mo
 
 
 @pytest.mark.parametrize("at", [1, 2])
+def test_a_first_load_that_ended_in_the_middle_leaves_rates_and_gradients(runtime, seed, monkeypatch, at):
+    torch.manual_seed(seed)
+    model, reference = torch.nn.Linear(4, 3), torch.nn.Linear(4, 3)
+    theirs = torch.optim.AdamW(reference.parameters(), lr=0.5)
+    optimizing.run(theirs, list(reference.parameters()), seed, 2)
+    optimizer = sluice.torch.AdamW(model.parameters(), lr=0.25, runtime=runtime)
+    end_in_the_middle(monkeypatch, lambda: optimizer.load_state_dict(theirs.state_dict()), at)
+    with pytest.raises(sluice.FailedPrecondition, match="the last load ended in the middle"):
+        get_optimizer_state_dict(model, optimizer)
+    assert optimizer.param_groups[0]["lr"] == 0.25
+    assert all(each.grad is None for each in model.parameters())
+    optimizer.load_state_dict(theirs.state_dict())
+    assert get_optimizer_state_dict(model, optimizer)["state"]["bias"]["step"] == 2
+
+
+@pytest.mark.parametrize("at", [1, 2])
 def test_a_load_that_ended_in_the_middle_is_repeated_by_distributed_checkpoint(runtime, seed,
                                                                               monkeypatch, at):
     torch.manual_seed(seed)
@@ -313,3 +329,27 @@ def test_a_save_of_another_model_is_refused(runtime, spill, seed):
         optimizer.load(spill)
     with pytest.raises(sluice.NotFound):
         optimizer.load(spill / "nowhere")
+
+
+@pytest.mark.parametrize("change,message", [
+    (lambda state: state.pop("step"), "'1' has no 'step' in the state dict"),
+    (lambda state: state.update(step=1e19), r"'1' has 1e\+19 steps in the state dict; they are whole"),
+    (lambda state: state.update(step=torch.tensor(1.5)), "'1' has 1.5 steps in the state dict"),
+    (lambda state: state.update(step="3"), "'1' has a 'step' in the state dict that is no number"),
+    (lambda state: state.update(step=torch.ones(2)), "'1' has a 'step' in the state dict that is no number"),
+    (lambda state: state.update(exp_avg=[1.0] * 4), "'1' has a state 'exp_avg' in the state dict that is no"),
+])
+def test_a_wrong_state_dict_is_refused_before_anything_is_loaded(runtime, seed, change, message):
+    mine, reference = (optimizing.parameters(seed, shapes=[(8,), (4,)]) for _ in range(2))
+    optimizer, theirs = sluice.torch.AdamW(mine, runtime=runtime), torch.optim.AdamW(reference, lr=1.0)
+    optimizing.run(optimizer, mine, seed, 1)
+    optimizing.run(theirs, reference, seed, 2)
+    saved = copy.deepcopy(theirs.state_dict())
+    change(saved["state"][1])
+    before = optimizer.state_dict()
+    with pytest.raises(sluice.InvalidArgument, match=message):
+        optimizer.load_state_dict(saved)
+    after = optimizer.state_dict()
+    assert after["param_groups"] == before["param_groups"]
+    for index, state in before["state"].items():
+        assert optimizing.same(state.values(), after["state"][index].values())

@@ -224,3 +224,23 @@ def test_hooks_end_with_the_optimizer(runtime, seed):
 def test_both_kinds_of_overlap_are_refused(runtime, seed):
     with pytest.raises(sluice.InvalidArgument, match="overlap=True and step_in_backward=True"):
         overlapped(model_of(seed), runtime, step_in_backward=True)
+
+
+@pytest.mark.parametrize("does", [False, True])
+def test_ctrl_c_at_the_begin_of_a_step_neither_repeats_nor_loses_it(runtime, make_runtime, seed, monkeypatch,
+                                                                    does):
+    model, reference = model_of(seed), model_of(seed)
+    optimizer = overlapped(model, runtime)
+    loss_of(model, 0).backward()
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(optimizer, "_core", optimizing.Interrupting(optimizer._core, "start", does))
+        optimizer.step()
+    assert optimizer._overlap._unread
+    optimizer.step()
+    optimizer.zero_grad()
+    loss_of(model, 1).backward()
+    optimizer.step()
+    optimizer.wait()
+    train(reference, sluice.torch.AdamW(reference.parameters(), lr=1e-2, runtime=make_runtime()), 2)
+    assert optimizing.same(model.parameters(), reference.parameters())
+    assert {state["step"].item() for state in optimizer.state.values()} == {2}

@@ -183,3 +183,19 @@ importlib.reload(sluice)
 """)
     assert code == 1
     assert "ImportError: sluice: this is a free-threaded build of Python" in errors
+
+
+def test_a_sub_interpreter_is_refused_by_name(run_program):
+    code, out, errors = run_program("""
+import _xxsubinterpreters
+other = _xxsubinterpreters.create()
+program = f"import sys; sys.path[:] = {sys.path!r}; import sluice"
+try:
+    _xxsubinterpreters.run_string(other, program)
+except _xxsubinterpreters.RunFailedError as error:
+    print("ImportError" in str(error), "sluice: this is a sub-interpreter" in str(error))
+_xxsubinterpreters.destroy(other)
+with sluice.Runtime(**SMALL) as runtime:
+    print(runtime.tensor(4).read())
+""")
+    assert (code, out, errors) == (0, "True True\n[0. 0. 0. 0.]\n", "")

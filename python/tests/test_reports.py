@@ -144,3 +144,18 @@ def test_a_trace_goes_to_a_pipe(runtime):
     os.close(writer)
     with open(reader, encoding="utf-8") as stream:
         assert "traceEvents" in json.load(stream)
+
+
+def test_a_trace_has_the_blocks_of_the_program_where_nothing_moves(runtime, spill):
+    tensor = runtime.tensor(4, name="x")
+    with runtime.op("before"), runtime.trace(spill / "trace.json"):
+        for _ in range(2):
+            with runtime.iteration("train"), runtime.op("forward") as op, op.lease(tensor):
+                pass
+        with runtime.lease(tensor, mode="rw"):
+            pass
+    events = json.loads((spill / "trace.json").read_text())["traceEvents"]
+    tracks = {event["tid"]: event["args"]["name"] for event in events if event["ph"] == "M"}
+    spans = [(tracks[event["tid"]], event["name"]) for event in events if event["ph"] == "X"]
+    assert sorted(set(spans)) == [("iteration", "train"), ("op", "forward"), ("op", "lease x")]
+    assert len(spans) == 5

@@ -1,7 +1,11 @@
 """step_in_backward: updates begin in backward, and what needs whole gradients is refused by name."""
 
+import copy
+import io
+import pickle
 import time
 
+import numpy
 import optimizing
 import pytest
 import torch
@@ -144,6 +148,20 @@ def read(model, optimizer):
     return model[0].weight.grad.abs()
 
 
+@pytest.mark.parametrize("use,name", [
+    (lambda gradient: gradient.numpy(), r"numpy\(\)"), (lambda gradient: gradient.tolist(), r"tolist\(\)"),
+    (numpy.asarray, r"numpy\(\)"), (copy.copy, "pickle"), (pickle.dumps, "pickle"),
+    (lambda gradient: torch.save(gradient, io.BytesIO()), "torch.save"), (copy.deepcopy, "aten.clone"),
+])
+def test_a_use_that_is_no_operation_is_refused_by_name(runtime, seed, use, name):
+    model = model_of(seed, layers=1)
+    optimizer = early(model, runtime)
+    loss_of(model, 0).backward()
+    with pytest.raises(sluice.FailedPrecondition, match=f"of parameter '0' was used up in backward .*{name}"):
+        use(model[0].weight.grad)
+    optimizer.step()
+
+
 @pytest.mark.parametrize("misuse,origin", [
     (accumulate, r"the gradient of parameter '\d+' was used up .* accumulation"),
     (accumulate_cleared, r"parameter '\d+' was updated in this step already .* for accumulation"),
@@ -254,3 +272,48 @@ def test_the_end_within_a_step(runtime, seed):
     train(model, again, 2)
     loss_of(model, 0).backward()
     del again, optimizer  # gradients go after what reads them
+
+
+@pytest.mark.parametrize("does", [False, True])
+@pytest.mark.parametrize("call", ["begin", "go_on", "wait"])
+def test_ctrl_c_neither_repeats_nor_loses_an_update(runtime, seed, monkeypatch, call, does):
+    mine, reference = torch.nn.Linear(300, 2), torch.nn.Linear(300, 2)
+    reference.load_state_dict(mine.state_dict())
+    optimizer, theirs = early(mine, runtime), torch.optim.AdamW(reference.parameters(), lr=1e-2)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(optimizer, "_core", optimizing.Interrupting(optimizer._core, call, does))
+        mine(torch.ones(300)).sum().backward()
+        optimizer.step()
+    optimizer.step()
+    reference(torch.ones(300)).sum().backward()
+    if call == "begin":  # backward has ended with the first gradient
+        updated = [each for each in mine.parameters() if each in optimizer.state]
+        assert len(updated) == 1
+        for each, other in zip(mine.parameters(), reference.parameters()):
+            other.grad = other.grad if each in optimizer.state else None
+    theirs.step()
+    assert optimizing.off_by(mine.parameters(), reference.parameters(), 1e-2) <= 1e-6
+    assert {state["step"].item() for state in optimizer.state.values()} == {1}
+    assert all(each.grad is None for each in mine.parameters())
+
+
+@pytest.mark.parametrize("part", ["increment_version", "version_of"])
+def test_ctrl_c_within_the_note_of_an_update_leaves_it_whole(runtime, seed, monkeypatch, part):
+    mine = torch.nn.Linear(300, 2)
+    optimizer = early(mine, runtime)
+
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(_early, part, interrupt)
+        mine(torch.ones(300)).sum().backward()
+    before = [each.detach().clone() for each in mine.parameters()]
+    optimizer.step()
+    optimizer.step()
+    assert {state["step"].item() for state in optimizer.state.values()} == {1}
+    assert len(optimizer.state) == 1 and all(each.grad is None for each in mine.parameters())
+    for each in mine.parameters():
+        each.grad = torch.zeros_like(each)
+    optimizer.step()
+    assert not any(map(torch.equal, mine.parameters(), before))

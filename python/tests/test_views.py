@@ -111,3 +111,12 @@ def test_a_lease_is_released_when_the_block_raises(runtime, tensor):
             1 / 0
     with runtime.lease(tensor, mode="rw", timeout=60):
         pass
+
+
+def test_items_of_a_lease_with_the_same_elements_keep_what_one_of_them_reads(runtime, tensor):
+    tensor.write(np.full(tensor.shape, 7, tensor.dtype))
+    with runtime.lease((tensor, "w"), (tensor, "r")) as (new, old):
+        assert (old == 7).all()
+        new[0] = 8
+        assert (old[0] == 8).all()
+    assert (tensor.read()[1:] == 7).all()

@@ -12,12 +12,26 @@ docs/pytorch.md is the guide.
 
 from __future__ import annotations
 
+import ctypes as _ctypes
 import sysconfig as _sysconfig
 
 if _sysconfig.get_config_var("Py_GIL_DISABLED"):
     raise ImportError(
         "sluice: this is a free-threaded build of Python (Py_GIL_DISABLED), for which sluice is not "
         "made; take the build with the GIL"
+    )
+
+
+def _interpreter(call: str) -> object:
+    function = _ctypes.pythonapi[call]
+    function.restype = _ctypes.c_void_p
+    return function()
+
+
+if _interpreter("PyInterpreterState_Get") != _interpreter("PyInterpreterState_Main"):
+    raise ImportError(
+        "sluice: this is a sub-interpreter, for which sluice is not made, as its threads belong to the "
+        "main one; import it there, or in a process of its own"
     )
 
 from . import errors

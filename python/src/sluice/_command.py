@@ -8,6 +8,7 @@ import subprocess
 from typing import Any, Optional
 
 from . import errors
+from ._checks import path_of
 from ._options import Directory
 
 
@@ -31,7 +32,7 @@ def doctor(directory: Optional[Directory] = None, *, measure: bool = False) -> l
     if measure:
         words.append("--measure")
     if directory is not None:
-        words += ["--directory", str(directory)]
+        words += ["--directory", path_of("directory", directory)]
     ran = subprocess.run(words, capture_output=True, text=True, check=False)
     if ran.returncode != 0:
         raise errors.FailedPrecondition(ran.stderr.strip().removeprefix("sluice: "))

@@ -83,11 +83,13 @@ def _name_of(dtype: object) -> str:
     if isinstance(dtype, str):
         return dtype
     text = str(dtype)
+    if dtype is None:  # float64 to NumPy
+        return text
     if text.startswith("torch."):
         return text.removeprefix("torch.")
     try:
         found = np.dtype(dtype)  # type: ignore[call-overload]
-    except TypeError:
+    except (TypeError, ValueError):
         return text
     if not found.isnative:
         raise errors.InvalidArgument(f"dtype is {found!r}: elements are in the machine's byte order")

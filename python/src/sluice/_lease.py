@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Optional, TypeVar, Union, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Optional, TypeVar, Union, cast, overload
 
 from . import _core, errors
+from ._checks import seconds_of, text_of
 from ._tensor import Part, Tensor
 from ._view import View
 
@@ -54,6 +55,8 @@ class _Scalar(Part):
 
 def request(part: Part, mode: str, tier: Optional[str]) -> _core._Request:
     """The request of one part, as sluice._core takes it."""
+    mode = text_of("mode", mode, '"rw"')
+    tier = None if tier is None else text_of("tier", tier, '"dram"')
     return (part.tensor._state, part.offset, part.nbytes, mode, tier)
 
 
@@ -69,35 +72,39 @@ class Lease(Generic[Views]):
         if not items:
             raise errors.InvalidArgument("a lease needs at least one tensor")
         self._runtime = runtime
-        self._timeout = timeout
-        self._tier = tier
+        self._timeout = seconds_of("timeout", timeout)
         self._op = op
         self._own_op: Optional[_core.Op] = None
         self._views: list[View] = []
+        self._begin: Optional[float] = None
         self._parts: list[tuple[Part, str]] = []
+        self._requests: list[_core._Request] = []
         for item in items:
-            what, how = item if isinstance(item, tuple) else (item, mode)
-            self._parts.append((part_of(what, runtime), how))
+            what, how = item if isinstance(item, tuple) and len(item) == 2 else (item, mode)
+            part = part_of(what, runtime)
+            self._parts.append((part, how))
+            self._requests.append(request(part, how, tier))
+        self._name = f"lease {', '.join(part.tensor.name for part, _ in self._parts)}"
 
     def __enter__(self) -> Views:
         if self._views:
             raise errors.FailedPrecondition("the lease has been entered already; make another one")
         if self._op is None:
-            names = ", ".join(part.tensor.name for part, _ in self._parts)
-            op = self._own_op = _core.Op(self._runtime._session, f"lease {names}", None)
+            op = self._own_op = _core.Op(self._runtime._session, self._name, None)
         else:
             op = self._op._core_op()
-        requests = [request(part, mode, self._tier) for part, mode in self._parts]
         try:
-            held = op.acquire(requests, self._timeout)
+            held = op.acquire(self._requests, self._timeout)
         except BaseException:
             self._end_own_op()
             raise
+        self._begin = self._runtime._blocks.begin() if self._op is None else None
         self._views = [View(part, mode, each) for (part, mode), each in zip(self._parts, held)]
         return cast(Views, self._views[0] if len(self._views) == 1 else tuple(self._views))
 
     def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None:
+        self._runtime._blocks.end("op", self._name, self._begin)
         views, self._views = self._views, []
         problems = [view._end() for view in views]
         self._end_own_op()
@@ -111,6 +118,11 @@ class Lease(Generic[Views]):
             self._own_op.end()
             self._own_op = None
 
+    def __reduce__(self) -> NoReturn:
+        raise errors.InvalidArgument(
+            f"'{self._name}' cannot be copied or pickled: it belongs to its with block; make another lease"
+        )
+
 
 class Op:
     """A step of the program: ``with runtime.op("forward") as op: with op.lease(...)``.
@@ -121,19 +133,22 @@ class Op:
 
     def __init__(self, runtime: "Runtime", name: str, lane: Optional[str]) -> None:
         self._runtime = runtime
-        self._name = name
-        self._lane = lane
+        self._name = text_of("the name of an op", name)
+        self._lane = None if lane is None else text_of("lane", lane)
         self._op: Optional[_core.Op] = None
+        self._begin: Optional[float] = None
 
     def __enter__(self) -> "Op":
         if self._op is not None:
             raise errors.FailedPrecondition(f"op '{self._name}' has been entered already")
         self._op = _core.Op(self._runtime._session, self._name, self._lane)
+        self._begin = self._runtime._blocks.begin()
         return self
 
     def __exit__(self, *_: object) -> None:
         op, self._op = self._op, None
         if op is not None:
+            self._runtime._blocks.end("op", self._name, self._begin)
             op.end()
 
     @overload
@@ -153,18 +168,31 @@ class Op:
             raise errors.FailedPrecondition(f"op '{self._name}' is not open: use its with block")
         return self._op
 
+    def __reduce__(self) -> NoReturn:
+        raise errors.InvalidArgument(
+            f"op '{self._name}' cannot be copied or pickled: it belongs to its thread; make another one"
+        )
+
 
 class Iteration:
     """One iteration of a key: the first is recorded, later ones are foreseen and planned."""
 
     def __init__(self, runtime: "Runtime", key: str) -> None:
         self._runtime = runtime
-        self._key = key
+        self._key = text_of("the key of an iteration", key)
+        self._begin: Optional[float] = None
 
     def __enter__(self) -> "Iteration":
         self._runtime._session.begin_iteration(self._key)
+        self._begin = self._runtime._blocks.begin()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._runtime._blocks.end("iteration", self._key, self._begin)
         self._runtime._session.end_iteration()
         self._runtime._pass_on_log()
+
+    def __reduce__(self) -> NoReturn:
+        raise errors.InvalidArgument(
+            f"iteration '{self._key}' cannot be copied or pickled: it belongs to its runtime; make another one"
+        )

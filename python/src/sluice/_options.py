@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Optional, Union
 
 from . import _core, errors
+from ._checks import path_of, text_of
 
 Size = Union[int, str]
 Directory = Union[str, "os.PathLike[str]"]
@@ -30,14 +31,14 @@ def parse_size(name: str, size: Size) -> int:
     """Bytes of a size: a count, or text such as "256MiB"."""
     if isinstance(size, str):
         try:
-            return _core.parse_bytes(size)
+            return _core.parse_bytes(text_of(name, size, '"256MiB"'))
         except errors.InvalidArgument as error:
             raise errors.InvalidArgument(f"{name}: {error}") from None
     try:
         count = -1 if isinstance(size, bool) else operator.index(size)
     except TypeError:
         count = -1
-    if count < 0:
+    if not 0 <= count < 1 << 63:
         raise errors.InvalidArgument(
             f'{name} is {size!r}; it must be a size, for example "256MiB" or 4096'
         )
@@ -117,9 +118,9 @@ def tier_values(
         directories = list(nvme) if isinstance(nvme, (list, tuple)) else [nvme]
         if not directories:
             raise errors.InvalidArgument("nvme is an empty list; name a directory")
-        own["nvme"] = os.fspath(directories[0])
+        own["nvme"] = path_of("nvme", directories[0])
         if len(directories) > 1:
-            more = {"tiers.nvme.more_directories": [os.fspath(each) for each in directories[1:]]}
+            more = {"tiers.nvme.more_directories": [path_of("nvme", each) for each in directories[1:]]}
     return own, more
 
 
@@ -158,7 +159,7 @@ def _toml(key: str, value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (str, os.PathLike)):
-        return json.dumps(os.fspath(value), ensure_ascii=False)
+        return json.dumps(text_of(f'"{key}"', os.fspath(value)), ensure_ascii=False)
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(_toml(key, each) for each in value) + "]"
     if isinstance(value, float):

@@ -12,6 +12,7 @@ import operator
 import os
 
 from . import _core, _dtypes, _exit, _options, _trace, _weights, errors
+from ._checks import path_of, text_of, whole_of
 from ._lease import Item, Iteration, Leasable, Lease, Op, part_of, request
 from ._options import Directory, Size
 from ._tensor import Tensor
@@ -66,7 +67,7 @@ class Runtime:
                   **options: Any) -> "Runtime":
         """A runtime by a TOML file (docs/configuration.md), and options that win over it."""
         runtime = cls.__new__(cls)
-        runtime._open(os.fspath(path), _options.assignments({}, options), share)
+        runtime._open(path_of("path", path), _options.assignments({}, options), share)
         return runtime
 
     def _open(self, path: Optional[str], assignments: list[str],
@@ -77,6 +78,7 @@ class Runtime:
             self._session = _core.open(path, assignments, self._share)
         except errors.Error as error:
             raise _options.without_flag(error) from None
+        self._blocks = _trace.Blocks()
         _exit.close_at_exit(self._session)
         _core.name_stray_touches()
         self._pass_on_log()
@@ -112,11 +114,13 @@ class Runtime:
 
         Raises InvalidArgument; TierFull (no capacity for all pages; names the need and the rest).
         """
+        kind, lowest = text_of("kind", kind, '"parameter"'), text_of("lowest", lowest, '"nvme"')
         if off_lease is None:
             off_lease = "none" if lowest == "hbm" else "readable"
+        off_lease = text_of("off_lease", off_lease, '"readable"')
         element = _dtypes.parse(dtype)
         extents = _extents(shape)
-        called = "tensor" if name is None else name
+        called = "tensor" if name is None else text_of("name", name)
         library, counted = _library_type(element, extents)
         state = _core.create_tensor(
             self._session, called, counted, library, kind, lowest, off_lease, _home(file)
@@ -136,7 +140,8 @@ class Runtime:
         Raises NotFound, InvalidArgument (names file and tensor), FailedPrecondition (a file changed
         meanwhile). A file that changes later is DataLoss at a lease.
         """
-        return _weights.Weights(self, os.fspath(path), off_lease)
+        off_lease = text_of("off_lease", off_lease, '"readable"')
+        return _weights.Weights(self, path_of("path", path), off_lease)
 
     # --- leases ---
 
@@ -161,6 +166,7 @@ class Runtime:
         timeout
             Seconds to wait at most; None: any time. TimedOut is raised then.
 
+        Items may have elements in common: a "w" keeps them where another item reads or changes them.
         The pages of one lease fit into its tier at once. Entering raises InvalidArgument, TierFull,
         DataLoss, Unavailable, WouldDeadlock, Cancelled, TimedOut, FailedPrecondition; waiting ends
         with Ctrl-C.
@@ -200,15 +206,19 @@ class Runtime:
 
         Raises NotFound before the key's first iteration has ended.
         """
-        return self._session.schedule(key)
+        return self._session.schedule(text_of("the key of an iteration", key))
 
     def trace(self, path: Directory) -> AbstractContextManager[None]:
-        """Writes a timeline of the ``with`` block to ``path``: Perfetto and chrome://tracing read it."""
-        return _trace.trace(self._session, os.fspath(path))
+        """Writes a timeline of the ``with`` block to ``path``: Perfetto and chrome://tracing read it.
+
+        Tracks: each direction of a link with its transfers, by tensor; "stall", by op; and the blocks
+        of the program that end meanwhile, "iteration" and "op", with leases outside an op.
+        """
+        return _trace.trace(self._session, self._blocks, path_of("path", path))
 
     def set_budget(self, tier: str, size: Size) -> None:
         """Shrinks "hbm" or "dram" of this process, or grows it up to its budget at the start."""
-        self._session.set_budget(tier, _options.parse_size("size", size))
+        self._session.set_budget(text_of("tier", tier, '"dram"'), _options.parse_size("size", size))
 
     @property
     def page_bytes(self) -> int:
@@ -291,7 +301,5 @@ def _home(file: Union[None, Directory, tuple[Directory, int]]) -> Optional[tuple
     """Path, first byte, and whether it is only read."""
     if file is None:
         return None
-    path, offset = file if isinstance(file, tuple) else (file, 0)
-    if offset < 0:
-        raise errors.InvalidArgument(f"file: the first byte is {offset}; it is at least 0")
-    return os.fspath(path), offset, False
+    path, offset = file if isinstance(file, tuple) and len(file) == 2 else (file, 0)
+    return path_of("file", path), whole_of("file: the first byte", offset), False

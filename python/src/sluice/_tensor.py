@@ -143,7 +143,10 @@ class Tensor:
             )
         if not self._shape:
             raise errors.InvalidArgument(f"tensor '{self._name}' is a scalar and has no rows")
-        start, stop, step = rows.indices(self._shape[0])
+        try:
+            start, stop, step = rows.indices(self._shape[0])
+        except (TypeError, ValueError):
+            start = stop = step = 0
         if step != 1 or start >= stop:
             raise errors.InvalidArgument(
                 f"tensor '{self._name}' has {self._shape[0]} rows; [{rows.start}:{rows.stop}:"

@@ -1,6 +1,9 @@
 """Saves of two ranks that cannot be loaded, as their parts do not belong together. See cases.py."""
 
+import errno
+import os
 import pathlib
+import unittest.mock
 
 import cases
 import torch
@@ -103,3 +106,29 @@ def other_layouts(directory):
             errors[name] = cases.error_of(lambda second=second: second.load(directory))
             errors[name + " changed"] = cases.digest([other]) != before
     return errors
+
+
+def failed_rename(directory):
+    """A save of which rank 1's file is whole and cannot take its name."""
+    parameter = halves(init_device_mesh("cpu", (2,)))
+    rename = os.replace
+
+    def fail(source, target):
+        if source.endswith("next/optimizer.sluice") and dist.get_rank() == 1:
+            raise OSError(errno.EIO, "Input/output error")
+        rename(source, target)
+
+    with sluice.Runtime(**cases.RESIDENT) as runtime:
+        optimizer = sluice.torch.AdamW([parameter], lr=cases.LR, runtime=runtime)
+        update(parameter, optimizer)
+        optimizer.save(directory)
+        before = own_file(directory).read_bytes()
+        update(parameter, optimizer)
+        with unittest.mock.patch("os.replace", fail):
+            error = cases.error_of(lambda: optimizer.save(directory))
+        dist.barrier()
+        left = sorted(path.name for path in own_file(directory).parent.iterdir())
+        same = own_file(directory).read_bytes() == before
+        loaded = cases.error_of(lambda: optimizer.load(directory))
+        steps = optimizer.state[parameter]["step"].item()
+    return {"error": error, "left": left, "same": same, "loaded": loaded, "steps": steps}

@@ -122,6 +122,13 @@ def test_a_save_of_which_ranks_have_unequal_parts_is_refused_by_all(both, spill)
     assert "a state dict or a save first" in answers[0]["step"]
 
 
+def test_a_rename_that_fails_on_one_rank_leaves_the_files_from_before(both, spill):
+    for answer in both("saves.failed_rename", directory=str(spill)):
+        assert answer["error"].startswith("InvalidArgument: rank 1: ") and "rank-1-of-2" in answer["error"]
+        assert answer["left"] == ["optimizer.sluice"] and answer["same"]
+        assert answer["loaded"] == "no error" and answer["steps"] == 1
+
+
 def test_a_save_of_another_layout_is_refused(both, spill):
     for rank, errors in enumerate(both("saves.other_layouts", directory=str(spill))):
         assert "at [1] of the mesh [2] with placements [Shard(0)], and was a" in errors["backwards"]

@@ -128,3 +128,24 @@ def test_tensors_keep_the_map_open(tmp_path):
         weights.close()
     del bias
     weights.close()
+
+
+@pytest.mark.parametrize("change, message", [
+    ({"names": 3}, "names is 3; it must be a dict"),
+    ({"names": {"a": []}}, r"names: the files have no \[\]"),
+    ({"source": 3}, "source is 3; it must be a path"),
+    ({"source": {"w": 3}}, "the index has 'w' as 3, not as a dict"),
+    ({"source": {"w": {"shape": [1]}}, "folder": "."}, "'w' as .*, without a shape and a dtype"),
+    ({"source": {"w": {"shape": [1], "dtype": "float32"}}, "folder": 3}, "folder is 3; it must be a path"),
+    ({"source": {"w": {"safetensors_file": "m.safetensors", "dtype": "float3"}}},
+     "'w' as 'float3', which is no dtype of torch"),
+])
+def test_a_wrong_type_is_named(tmp_path, monkeypatch, change, message):
+    monkeypatch.chdir(tmp_path)
+    save_file({"w": torch.ones(8)}, "m.safetensors")
+    options = {"source": "m.safetensors", **change}
+    with pytest.raises(sluice.InvalidArgument, match=message):
+        weights_map(options.pop("source"), **options)
+    with pytest.raises(sluice.InvalidArgument, match="index.json is no JSON"):
+        (tmp_path / "index.json").write_text("{")
+        weights_map(tmp_path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, NoReturn, Optional
 
 import torch
 
@@ -62,6 +62,12 @@ class OffloadActivations(torch.autograd.graph.saved_tensors_hooks):  # type: ign
             Saved tensors that stayed in PyTorch's memory, as dram and nvme were full.
         """
         return dict(self._pager.counts)
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise errors.InvalidArgument(
+            "offload_activations cannot be copied or pickled: what it has stored belongs to a runtime of this "
+            "process; keep it out of what is copied, and call offload_activations(runtime) again"
+        )
 
 
 def offload_activations(runtime: Runtime, *, min_bytes: Optional[Size] = None) -> OffloadActivations:

@@ -99,8 +99,9 @@ def settings_of(kind: str, options: Mapping[str, Any], rates: Mapping[str, Any],
 
 def _check_types(kind: str, settings: Settings) -> None:
     for name, allowed in (("states", '"fp32", "bf16" or "8bit"'), ("lowest", '"nvme" or "dram"')):
-        if not isinstance(getattr(settings, name), str):
-            raise _wrong(kind, name, getattr(settings, name), allowed)
+        value = getattr(settings, name)
+        if not (isinstance(value, str) and value.isascii()):
+            raise _wrong(kind, name, value, allowed)
     for name in ("master", "step_in_backward", "overlap"):
         if not isinstance(getattr(settings, name), bool):
             raise _wrong(kind, name, getattr(settings, name), "True or False")
@@ -111,7 +112,7 @@ def _check_types(kind: str, settings: Settings) -> None:
 
 def refuse_set(kind: str, name: str, value: Any, only: Any) -> None:
     """Raises InvalidArgument if an option of torch.optim's is neither None nor its default."""
-    if value is not None and value != only:
+    if value is not None and number_of(value) != only:
         raise errors.InvalidArgument(
             f"{kind}: {name}={value} is not supported, as {_REASONS[name]}; leave it {only}"
         )
@@ -181,7 +182,7 @@ def named(kind: str) -> Iterator[None]:
         yield
     except errors.Error:
         raise
-    except (TypeError, ValueError, KeyError) as error:
+    except (TypeError, ValueError, LookupError) as error:
         problem = f"a group has no {error}" if isinstance(error, KeyError) else str(error)
         raise errors.InvalidArgument(
             f"{kind}: {problem}. Parameters are model.parameters(), named_parameters(), a list of tensors, "

@@ -11,7 +11,9 @@ from typing import Any, Optional, Union
 import torch
 
 from .. import _core, errors
-from . import _places, _ranks, _slots, _states
+from .._checks import path_of
+from . import _absent, _places, _ranks, _slots, _states
+from ._compiled import not_compiled
 from ._shards import increment_version, is_dtensor, like, ranks, version_of
 from ._slots import Slot
 from ._step import Step
@@ -22,8 +24,10 @@ Rates = tuple[float, float, float, float, float]
 class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
     """Part of an optimizer that reads and writes whole states. PagedOptimizer has the rest."""
 
-    # Names of the states, in the order of the library; set by a subclass.
+    # Names of the states, in the order of the library; whether the update depends on the number of
+    # steps. Set by a subclass.
     _state_names: tuple[str, ...] = ()
+    _counted = True
 
     state: "defaultdict[Any, dict[str, Any]]"
     _session: _core.Session
@@ -35,6 +39,10 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
     def _rates(self, group: Mapping[str, Any], steps: int) -> Rates:
         """Learning rate, beta1, beta2, eps and weight decay of a parameter's next step."""
         raise NotImplementedError
+
+    def _keeps_states(self, rates: Rates) -> bool:
+        """Whether torch.optim's optimizer has states after a step with these rates."""
+        return True
 
     def _check_options(self, group: Mapping[str, Any], where: str) -> None:
         """Raises InvalidArgument for options of a group that no step can have."""
@@ -71,6 +79,7 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
                 "save first (set_optimizer_state_dict takes the same state dict again)"
             )
 
+    @not_compiled
     def state_dict(self) -> dict[str, Any]:
         """The state dict as torch has it.
 
@@ -105,6 +114,7 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
                 state[name] = like(slot.tensor, values)
         return read
 
+    @not_compiled
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Loads a state dict as torch does: its own, or that of torch.optim's optimizer.
 
@@ -126,15 +136,16 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
         for index, slot in saved_of.items():
             _slots.check_unchanged(slot)
             saved = state_dict["state"].get(index, {})
-            loads.append(_states.Loaded(slot, self._state_names, saved, self._half_loaded))
+            loads.append(_states.Loaded(slot, self._state_names, saved, self._half_loaded, self._counted))
         self._half_loaded = True
         before, self.state = self.state, defaultdict(dict)
         try:
             for load in loads:
                 load.write(self._core)
-                self._loaded(load.slot, load.steps, bool(state_dict["state"]))
+                self._loaded(load.slot, load.steps, load.has_states)
         except BaseException:
-            self.state = before  # set_optimizer_state_dict makes a step first if it is empty
+            self.state = before
+            self._note_all()
             raise
         self._half_loaded = False
         self.param_groups = groups
@@ -142,19 +153,28 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
             hook(self)
 
     def _names_of(self, slot: Slot) -> tuple[str, ...]:
-        return (*self._state_names, _states.MASTER) if slot.master else self._state_names
+        names = self._state_names if slot.has_states else ()
+        return (*names, _states.MASTER) if slot.master else names
 
     def _note_steps(self, slot: Slot) -> None:
         """Notes a parameter's steps in ``state``: their number, and the names of paged states."""
-        state = self.state[slot.tensor]
-        if "step" not in state:
-            state.update({**dict.fromkeys(self._names_of(slot)), "step": torch.tensor(0.0)})
+        state, names = self.state[slot.tensor], self._names_of(slot)
+        if len(state) != len(names) + 1:
+            state.clear()
+            state.update({**dict.fromkeys(names), "step": torch.tensor(0.0)})
         state["step"].fill_(slot.steps)
+
+    def _note_all(self) -> None:
+        """Has ``state`` not empty: torch.distributed.checkpoint would take a step, with rates of 0."""
+        if not self.state:
+            for _, slot in self._every():
+                self._note_steps(slot)
 
     def _loaded(self, slot: Slot, steps: int, has_states: bool) -> None:
         slot.steps = steps
+        slot.has_states = has_states
         slot.version = version_of(slot.tensor)
-        if has_states and steps > 0:
+        if steps > 0:
             self._note_steps(slot)
 
     def _match_groups(self, state_dict: Mapping[str, Any],
@@ -185,6 +205,7 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
                 saved_of[index] = slot
         return groups, saved_of
 
+    @not_compiled
     def save(self, directory: Union[str, "os.PathLike[str]"], note: str = "") -> None:
         """Writes parameters, states, rates and steps to ``directory``/optimizer.sluice.
 
@@ -193,7 +214,7 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
         on. It returns once all are whole, and raises the error of one rank on each. Every rank's file
         from before stays if one could not be written, as on a full disk.
         """
-        place = _places.path_of(directory)
+        place = path_of("the directory of a save", directory)
         _states.check_note(note)
         if self._is_spread():
             _ranks.together(self._prepare_save)
@@ -206,10 +227,14 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
         self._finish()
         self._refuse_half_loaded()
         self._check_groups()
-        for group, slot in self._pairs():
+        pairs = [(slot, self._rates(group, slot.steps)) for group, slot in self._pairs()]
+        for slot, rates in pairs:
             _slots.check_unchanged(slot)
-            self._core.set_rates(slot.group, self._rates(group, slot.steps))
-        self._refresh_masters(slot for _, slot in self._pairs())
+            _absent.check(self, slot, rates)
+        for slot, rates in pairs:
+            _absent.clear(self, slot, rates)
+            self._core.set_rates(slot.group, rates)
+        self._refresh_masters(slot for slot, _ in pairs)
 
     def _save_together(self, directory: str, note: str) -> None:
         """Every rank's file is whole before one replaces the file from before."""
@@ -219,12 +244,18 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
         except BaseException:
             _places.drop_next(directory)
             raise
-        _ranks.together(lambda: _places.take_next(directory))
+        try:
+            _ranks.together(lambda: _places.take_next(directory))
+        except errors.Error:
+            _places.put_back(directory)
+            raise
+        _places.drop_next(directory)
 
     def _write(self, place: str, note: str, mark: Optional[dict[str, Any]]) -> None:
         empty = {slot.name: slot.steps for slot in self._slots.values() if slot.group < 0}
         self._core.save(place, _states.note_of(self.param_groups, empty, note, mark))
 
+    @not_compiled
     def load(self, directory: Union[str, "os.PathLike[str]"]) -> str:
         """Reads what ``save`` wrote: parameters and options of groups too; returns its note.
 
@@ -233,7 +264,7 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
         what differs), DataLoss; nothing has changed then. It raises the error of one rank on each.
         If only some ranks' states cannot be read, the other ranks refuse steps until the next load.
         """
-        folder = _places.path_of(directory)
+        folder = path_of("the directory of a save", directory)
         if self._is_spread():
             place, note = _ranks.together(lambda: self._read_note(folder))
             assert note.mark is not None
@@ -264,25 +295,30 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
         except errors.Error:  # nothing has changed
             self._half_loaded = before
             raise
+        except BaseException:
+            self._note_all()
+            raise
 
     def _load_part(self, place: str) -> None:
         """Loads what this rank has; the load is whole once every rank has done it."""
         self._core.load(place)
         self._half_loaded = True
+        self._note_all()
 
     def _take_note(self, note: _states.Note) -> None:
         """Takes steps and the options of groups after a load."""
         self._step = None
-        self._half_loaded = False
         self.state = defaultdict(dict)
-        for _, slot in self._pairs():
-            increment_version(slot.tensor)
-            self._loaded(slot, self._core.steps_of(slot.parameter), True)
-        for slot in self._slots.values():
-            if slot.group < 0:
-                self._loaded(slot, note.empty.get(slot.name, 0), True)
         for group, saved in zip(self.param_groups, note.groups):
             group.update(saved)
+        for group, slot in self._every():
+            empty = slot.group < 0
+            steps = note.empty.get(slot.name, 0) if empty else self._core.steps_of(slot.parameter)
+            rates = self._rates(group, steps) if empty else self._core.rates(slot.group)
+            if not empty:
+                increment_version(slot.tensor)
+            self._loaded(slot, steps, steps > 0 and self._keeps_states(rates))
+        self._half_loaded = False
 
     def _is_spread(self) -> bool:
         """Whether several ranks have a save together."""
@@ -293,6 +329,9 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
 
     def _pairs(self) -> "list[tuple[dict[str, Any], Slot]]":
         """Each parameter that has elements, and its group."""
-        pairs = [(group, self._slots[id(tensor)])
-                 for group in self.param_groups for tensor in group["params"]]
-        return [(group, slot) for group, slot in pairs if slot.group >= 0]
+        return [(group, slot) for group, slot in self._every() if slot.group >= 0]
+
+    def _every(self) -> "list[tuple[dict[str, Any], Slot]]":
+        """Each parameter, and its group."""
+        return [(group, self._slots[id(tensor)])
+                for group in self.param_groups for tensor in group["params"]]

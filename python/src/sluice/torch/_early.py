@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import Any, Optional
+from typing import Any, NoReturn, Optional
 
 import torch
 from torch.utils._pytree import tree_leaves
 
 from .. import _core, errors
-from ._gradients import update_of
+from ._gradients import Gathered, update_of
 from ._shards import increment_version, is_dtensor, like, local_of, ranks, version_of
 from ._slots import Slot, check_not_frozen
 from ._step import Step
@@ -49,11 +49,22 @@ class UsedGradient(torch.Tensor):  # type: ignore[misc]
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         operation = str(func)
         used = next(leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, cls))
-        origin = next((text for name, text in _ORIGINS.items() if name in operation), operation)
+        used._refuse(next((text for name, text in _ORIGINS.items() if name in operation), operation))
+
+    def _refuse(self, origin: str) -> NoReturn:
         raise errors.FailedPrecondition(
-            f"the gradient of parameter '{used._parameter}' was used up in backward "
+            f"the gradient of parameter '{self._parameter}' was used up in backward "
             f"(step_in_backward=True), and {origin} needs it; {_INSTEAD}"
         )
+
+    def numpy(self, *_: object, **__: object) -> NoReturn:
+        self._refuse("numpy()")
+
+    def tolist(self) -> NoReturn:
+        self._refuse("tolist()")
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        self._refuse("pickle, or torch.save,")
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         return f"<gradient of '{self._parameter}', used up in backward>"
@@ -68,15 +79,18 @@ class EarlyStep(Step):
     """A step whose updates begin one by one."""
 
     def __init__(self, groups: Mapping[int, Mapping[str, Any]]) -> None:
-        super().__init__()
+        super().__init__(Gathered())
         self.groups = groups  # param_groups, keyed by id(tensor)
         self.over = False
         self._indices: dict[int, int] = {}   # key: id(tensor)
         self._held: deque[int] = deque()     # indices of gradients that updates read, oldest first
         self._held_bytes = 0
+        # Parameter that an update begins of, its gradient and rates, and the updates begun before.
+        self._beginning: Optional[tuple[Slot, Any, _core._Rates, int]] = None
 
     def update(self, core: _core.Optimizer, slot: Slot, rates: _core._Rates) -> None:
         """Begins the update of a parameter, and takes its gradient."""
+        self.settle(core)
         gradient = slot.tensor.grad
         if id(slot.tensor) in self._indices:
             raise errors.FailedPrecondition(
@@ -84,17 +98,48 @@ class EarlyStep(Step):
                 f"call step() after each backward; for accumulation, {_INSTEAD}"
             )
         if slot.group >= 0:
-            core.begin(update_of(slot, gradient, rates))
-            self._held.append(len(self.slots))
+            update = update_of(slot, gradient, rates)
+            self._beginning = slot, gradient, rates, core.begun
+            try:
+                core.begin(update)
+            except errors.Error:
+                self._beginning = None
+                raise
+        self._note(slot, gradient, rates)
+        self._beginning = None
+        del gradient
+        self._let_go(core)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no update of it has begun."""
+        return not self.slots and self._beginning is None
+
+    def settle(self, core: _core.Optimizer) -> None:
+        """Notes the last update, if Ctrl-C came after its begin and before the end of its note."""
+        if self._beginning is not None:
+            slot, gradient, rates, before = self._beginning
+            if core.begun > before:
+                self._note(slot, gradient, rates)
+            self._beginning = None
+
+    def _note(self, slot: Slot, gradient: Any, rates: _core._Rates) -> None:
+        """Notes a parameter as updated; a second call completes one that Ctrl-C has ended."""
+        index = self._indices.get(id(slot.tensor), len(self._indices))
+        self.slots[index:] = [slot]
+        self.gradients[index:] = [gradient]
+        self.rates[index:] = [rates]
+        self.after[index:] = [slot.steps + 1]
+        self.versions[index:] = [version_of(gradient)]
+        self._indices[id(slot.tensor)] = index
+        if slot.group >= 0 and not (self._held and self._held[-1] == index):
             self._held_bytes += local_of(gradient).nbytes
-        self._indices[id(slot.tensor)] = len(self.slots)
-        self.add(slot, gradient)
+            self._held.append(index)
         # A later backward that has saved the parameter must not use it.
         increment_version(slot.tensor)
         slot.version = version_of(slot.tensor)
-        slot.tensor.grad = UsedGradient.of(slot, gradient)
-        del gradient
-        self._let_go(core)
+        if slot.tensor.grad is gradient:
+            slot.tensor.grad = UsedGradient.of(slot, gradient)
 
     def _let_go(self, core: _core.Optimizer) -> None:
         """Gives gradients back that updates have used; waits for some, if there are too many."""

@@ -7,6 +7,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
+from ._compiled import not_compiled
 from ._shards import local_of
 from ._slots import DTYPES, Slot
 
@@ -20,6 +21,7 @@ class Gathered:
 
     slots: list[Slot] = dataclasses.field(default_factory=list)
     gradients: list[Any] = dataclasses.field(default_factory=list)
+    rates: list[_core._Rates] = dataclasses.field(default_factory=list)
     # The gradients as sluice._core takes them; none of a parameter without elements on this rank.
     updates: list[_core._Update] = dataclasses.field(default_factory=list)
 
@@ -27,6 +29,7 @@ class Gathered:
         """One more parameter."""
         self.slots.append(slot)
         self.gradients.append(gradient)
+        self.rates.append(rates)
         if slot.group >= 0:
             self.updates.append(update_of(slot, gradient, rates))
 
@@ -48,6 +51,7 @@ class Listener:
     def __init__(self, optimizer: "PagedOptimizer") -> None:
         self._optimizer = weakref.ref(optimizer)
 
+    @not_compiled
     def __call__(self, tensor: Any) -> None:
         optimizer = self._optimizer()
         if optimizer is not None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, cast
 
 from .. import errors
-from . import _early, _slots
+from . import _absent, _early, _slots
 from ._checkpoints import Checkpoints
 from ._early import EarlyStep
 from ._shards import version_of
 from ._slots import Slot
-from ._step import numbers_of_nothing
+from ._step import go_on, numbers_of_nothing
 
 
 class StepsInBackward(Checkpoints):
@@ -34,7 +34,9 @@ class StepsInBackward(Checkpoints):
                 f"parameter '{slot.name}' was written after backward had begun to update "
                 "(step_in_backward=True), too late for its master; write it after step()"
             )
-        step.update(self._core, slot, self._rates(group, slot.steps))
+        rates = self._rates(group, slot.steps)
+        _absent.check(self, slot, rates)
+        step.update(self._core, slot, rates)
 
     def _begin_early_step(self) -> EarlyStep:
         self._finish()
@@ -42,7 +44,10 @@ class StepsInBackward(Checkpoints):
         self._refuse_half_loaded()
         _early.refuse_frozen(self._slots.values())
         self._check_groups()
-        self._refresh_masters(slot for _, slot in self._pairs())
+        pairs = [(slot, self._rates(group, slot.steps)) for group, slot in self._pairs()]
+        for slot, rates in pairs:
+            _absent.clear(self, slot, rates)
+        self._refresh_masters(slot for slot, _ in pairs)
         step = EarlyStep({id(tensor): group for group in self.param_groups
                           for tensor in group["params"]})
         self._step = step
@@ -52,6 +57,8 @@ class StepsInBackward(Checkpoints):
         """Begins what has a gradient that backward did not tell of, and completes the step."""
         if self._step is not None and self._step.over:
             self._finish()
+        if self._step is not None:
+            cast(EarlyStep, self._step).settle(self._core)
         _early.refuse_frozen(self._slots.values())
         for group in self.param_groups:
             for tensor in group["params"]:
@@ -62,12 +69,13 @@ class StepsInBackward(Checkpoints):
         step = self._step
         if step is None:
             return
-        step.over = True
         cast(EarlyStep, step).drop_used()
         if any(slot.group >= 0 for slot in step.slots):
-            self._core.go_on()
+            step.left = self._core.started
+            step.over = True
+            go_on(self, step)
             self._wait()
         else:  # this rank has no element of theirs
-            self._step = None
             self._numbers = numbers_of_nothing(None)
-            self._count(step.slots)
+            self._count(step)
+            self._step = None

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NoReturn, Optional
 
 import torch
 
 from .. import _core, errors
 from .._options import threads_of
-from . import _early, _slots
+from . import _absent, _early, _slots
 from ._ahead import Ahead
 from ._arguments import check_rates, named, refuse_set, settings_of
+from ._compiled import not_compiled
 from ._gradients import Gathered, Listener
 from ._in_backward import StepsInBackward
 from ._overlap import Overlap
 from ._owners import OWNERS
 from ._shards import increment_version, norm_of, ranks, version_of, warn_of_budgets
 from ._slots import Slot
-from ._step import begun, numbers_of_nothing, start
+from ._step import Step, begun, go_on, numbers_of_nothing, start
 
 
 class PagedOptimizer(StepsInBackward):
@@ -68,6 +69,7 @@ class PagedOptimizer(StepsInBackward):
 
     # --- groups ---
 
+    @not_compiled
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Adds a group as torch does. Raises InvalidArgument (names the parameter), TierFull."""
         with named("add_param_group"):
@@ -111,6 +113,7 @@ class PagedOptimizer(StepsInBackward):
 
     # --- steps ---
 
+    @not_compiled
     def step(self, closure: None = None) -> None:
         """Updates every parameter that has a gradient; returns when that is done.
 
@@ -129,33 +132,37 @@ class PagedOptimizer(StepsInBackward):
         gathered = self._gather()
         before = begun(self)
         repeats = before is not None and before.has(gathered.gradients)
-        if before is not None and self._overlap is not None and not before.failed:
+        uncounted = before is not None and not before.counted
+        if before is not None and self._overlap is not None and not (before.failed or uncounted):
             repeats = False  # the step is under way, neither interrupted nor failed
         self._finish()
         if repeats or not gathered.slots:
             return
-        if before is not None and self._overlap is None:
+        if uncounted:
             gathered = self._gather()  # rates may depend on the steps, of which there is one more
         self._refuse_half_loaded()
         norm = norm_of(gathered.gradients) if self._norm_given else None
         if not gathered.updates:  # this rank has no element of theirs
             self._numbers = numbers_of_nothing(norm)
-            self._count(gathered.slots)
+            self._count(Step(gathered))
             return
         slots = gathered.with_elements
+        for slot, rates in zip(gathered.slots, gathered.rates):
+            _absent.clear(self, slot, rates)
         self._refresh_masters(slots)
         self._ahead.begin_step(slots)
-        start(self, gathered, norm)
+        step = start(self, gathered, norm)
         if self._overlap is None:
             self._wait()
         else:
-            self._count(gathered.slots)
-            self._overlap.begin(slots)
+            self._count(step)
 
+    @not_compiled
     def wait(self) -> None:
         """Returns when the last step is done (overlap=True). Raises what ``step`` raises."""
         self._finish()
 
+    @not_compiled
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Clears gradients as torch does."""
         if not set_to_none and self._overlap is not None:
@@ -163,6 +170,7 @@ class PagedOptimizer(StepsInBackward):
         super().zero_grad(set_to_none)
 
     @property
+    @not_compiled
     def gradient_norm(self) -> Optional[float]:
         """Norm of the last step's gradients before they were clipped; None without clip_norm."""
         if self._overlap is not None:
@@ -171,6 +179,7 @@ class PagedOptimizer(StepsInBackward):
         return norm
 
     @property
+    @not_compiled
     def last_step(self) -> dict[str, Any]:
         """Seconds of the last step: wait_seconds (reads, writes) and compute_seconds."""
         if self._overlap is not None:
@@ -213,7 +222,9 @@ class PagedOptimizer(StepsInBackward):
                 _slots.check_unchanged(slot)
                 _slots.check_gradient(slot, gradient)
                 self._listen(slot)
-                gathered.add(slot, gradient, self._rates(group, slot.steps))
+                rates = self._rates(group, slot.steps)
+                _absent.check(self, slot, rates)
+                gathered.add(slot, gradient, rates)
         return gathered
 
     def _finish(self) -> None:
@@ -225,14 +236,13 @@ class PagedOptimizer(StepsInBackward):
             raise errors.FailedPrecondition(
                 "backward has updated parameters (step_in_backward=True): call step() first"
             )
-        if step.failed:
-            if not step.unchanged:
+        if step.left is not None:
+            if step.failed and not step.unchanged:
                 raise errors.FailedPrecondition(
                     "the last step failed in part, and its gradients have been changed, so it cannot "
                     "be completed; load() a save"
                 )
-            self._core.go_on()
-            step.failed = False
+            go_on(self, step)
         self._wait()
 
     def _wait(self) -> None:
@@ -241,24 +251,29 @@ class PagedOptimizer(StepsInBackward):
         try:
             self._numbers = self._core.wait()
         except errors.Error:
+            step.left = self._core.started
             step.failed = True
             raise
-        self._step = None
-        if self._overlap is None:
-            self._count(step.slots)
-        else:
+        self._count(step)
+        if self._overlap is not None:
             self._overlap.end()
+        self._step = None
 
-    def _count(self, slots: Iterable[Slot]) -> None:
-        """Parameters have made a step."""
-        for slot in slots:
-            slot.steps += 1
+    def _count(self, step: Step) -> None:
+        """Parameters have made a step. A second call completes a count that Ctrl-C has ended."""
+        if step.counted:
+            return
+        for slot, rates, steps in zip(step.slots, step.rates, step.after):
+            slot.steps = steps
+            slot.has_states = self._keeps_states(rates)
             increment_version(slot.tensor)
             slot.version = version_of(slot.tensor)
             self._note_steps(slot)
+        step.counted = True
 
     # --- the end ---
 
+    @not_compiled
     def close(self) -> None:
         """Ends the optimizer and frees its states; the parameters stay as they are.
 

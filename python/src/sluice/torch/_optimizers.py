@@ -62,7 +62,7 @@ class Adam(PagedOptimizer):
 
     def _check_options(self, group: Mapping[str, Any], where: str) -> None:
         super()._check_options(group, where)
-        if group.get("decoupled_weight_decay", self._decoupled) != self._decoupled:
+        if number_of(group.get("decoupled_weight_decay", self._decoupled)) != self._decoupled:
             raise errors.InvalidArgument(
                 f"{type(self).__name__}: a group with decoupled_weight_decay="
                 f"{not self._decoupled} is that of {'Adam' if self._decoupled else 'AdamW'}"
@@ -93,11 +93,14 @@ class SGD(PagedOptimizer):
     """torch.optim.SGD whose momentum is paged. Other parameters are those of Adam."""
 
     _state_names = ("momentum_buffer",)
+    _counted = False
     _fixed = {"dampening": 0, "maximize": False, "differentiable": False}
 
     def __init__(self, params: Any, lr: float = 1e-3, momentum: float = 0.0, dampening: float = 0,
                  weight_decay: float = 0.0, nesterov: Optional[bool] = False,
                  **options: Unpack[Options]) -> None:
+        if nesterov is not None and number_of(nesterov) not in (0, 1):
+            raise errors.InvalidArgument(f"SGD: nesterov is {nesterov!r}; it must be True or False")
         if nesterov and not (number_of(momentum) or 0.0) > 0:
             raise errors.InvalidArgument("SGD: nesterov=True needs a momentum above 0")
         self._kind = "nesterov" if nesterov else "sgd"
@@ -108,11 +111,15 @@ class SGD(PagedOptimizer):
     def _check_options(self, group: Mapping[str, Any], where: str) -> None:
         super()._check_options(group, where)
         nesterov = self._kind == "nesterov"
-        if group.get("nesterov", nesterov) != nesterov:
+        if number_of(group.get("nesterov", nesterov)) != nesterov:
             raise errors.InvalidArgument("SGD: nesterov is the same for all groups")
 
     def _rates(self, group: Mapping[str, Any], steps: int) -> Rates:
         return (float(group["lr"]), float(group["momentum"]), 0.0, 1e-8, float(group["weight_decay"]))
+
+    def _keeps_states(self, rates: Rates) -> bool:
+        _, momentum, *_ = rates
+        return momentum > 0
 
 
 class Lion(PagedOptimizer):
@@ -120,6 +127,7 @@ class Lion(PagedOptimizer):
 
     _kind = "lion"
     _state_names = ("exp_avg",)
+    _counted = False
 
     def __init__(self, params: Any, lr: float = 1e-4, betas: tuple[float, float] = (0.9, 0.99),
                  weight_decay: float = 0.0, **options: Unpack[Options]) -> None:

@@ -7,7 +7,6 @@ import errno
 import os
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 
@@ -17,17 +16,11 @@ from ._shards import ranks
 _FILE = "optimizer.sluice"
 # Folder in that of a rank, in which its file waits until the files of all ranks are whole.
 _NEXT = "next"
+# Name there of the rank's file from before, until every rank has its new one.
+_BEFORE = "before.sluice"
 # Name of a file whose writer was killed.
 _PARTIAL = re.compile(r"\.sluice-.*\.partial")
 _RANK = re.compile(r"rank-\d+-of-(\d+)")
-
-
-def path_of(directory: Any) -> str:
-    """The path of a save's directory as text. Raises InvalidArgument for what is no path."""
-    path = os.fsdecode(directory) if isinstance(directory, (str, bytes, os.PathLike)) else None
-    if path is None or "\0" in path:
-        raise errors.InvalidArgument(f"the directory of a save is {directory!r}; it must be a path")
-    return path
 
 
 def make_next(directory: str) -> str:
@@ -36,16 +29,31 @@ def make_next(directory: str) -> str:
     if os.path.isdir(directory):
         with _named(f"'{aside}' cannot be made a folder"):
             os.makedirs(aside, exist_ok=True)
+            with contextlib.suppress(FileNotFoundError):  # a process that was killed has left it
+                os.unlink(os.path.join(aside, _BEFORE))
     return aside
 
 
 def take_next(directory: str) -> None:
     """Gives a rank's new file the name of the one from before."""
     place = _place(directory, True)
+    file, before = os.path.join(place, _FILE), os.path.join(place, _NEXT, _BEFORE)
+    with contextlib.suppress(OSError):  # some file systems have no second names
+        os.link(file, before)
     with _named(f"'{place}' cannot take its new file"):
-        os.replace(os.path.join(place, _NEXT, _FILE), os.path.join(place, _FILE))
+        os.replace(os.path.join(place, _NEXT, _FILE), file)
         _sync(place)
-    _drop_folder(os.path.join(place, _NEXT))
+
+
+def put_back(directory: str) -> None:
+    """Gives a rank the file from before again, as another rank could not take its new one."""
+    place = _place(directory, True)
+    file, before = os.path.join(place, _FILE), os.path.join(place, _NEXT, _BEFORE)
+    with contextlib.suppress(OSError):
+        if os.path.exists(before):
+            os.replace(before, file)
+            _sync(place)
+    drop_next(directory)
 
 
 def _sync(folder: str) -> None:
@@ -61,10 +69,11 @@ def _sync(folder: str) -> None:
 
 
 def drop_next(directory: str) -> None:
-    """Removes a rank's new file, if it has one."""
+    """Removes a rank's new file, if it has one, and what it has set aside."""
     aside = os.path.join(_place(directory, True), _NEXT)
-    with contextlib.suppress(OSError):
-        os.unlink(os.path.join(aside, _FILE))
+    for name in (_FILE, _BEFORE):
+        with contextlib.suppress(OSError):
+            os.unlink(os.path.join(aside, name))
     _drop_folder(aside)
 
 

@@ -32,6 +32,7 @@ class Slot:
         self.group = -1      # id in sluice._core
         self.parameter = -1  # id in sluice._core
         self.steps = 0
+        self.has_states = False  # torch.optim's optimizer would have them
         self.version = version_of(tensor)
         self.hook: Any = None  # handle of a hook on its gradients
 

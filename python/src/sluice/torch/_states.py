@@ -12,11 +12,15 @@ from typing import Any, NamedTuple, Optional
 import torch
 
 from .. import _core, errors
+from ._arguments import number_of
 from ._shards import local_of, problem_of_layout
 from ._slots import Slot, refuse
 
 # Tensors of a spill file begin at multiples of this.
 _ALIGNMENT = 64
+
+# Largest number of steps: beyond it not every number is a float.
+_STEPS_MAX = 2**53
 
 # The name of a master among the states of a parameter.
 MASTER = "master"
@@ -82,11 +86,11 @@ def check_form(state_dict: Any) -> None:
 class Loaded:
     """Entries of a state dict for one parameter. Raises InvalidArgument for impossible ones.
 
-    ``over``: a load before it may have written states.
+    ``over``: a load before it may have written states. ``counted``: the update depends on the steps.
     """
 
     def __init__(self, slot: Slot, names: tuple[str, ...], saved: Mapping[str, Any],
-                 over: bool) -> None:
+                 over: bool, counted: bool) -> None:
         self.slot = slot
         self._written = over or slot.steps > 0
         known = {*names, MASTER, "step"}
@@ -94,6 +98,8 @@ class Loaded:
         if unknown:
             raise refuse(slot.name, f"has a state '{unknown[0]}' in the state dict, which this "
                                     f"optimizer has not; it has {', '.join(names)}")
+        if saved and counted and "step" not in saved:
+            raise refuse(slot.name, "has no 'step' in the state dict, by which its update is corrected")
         self.steps = _steps_of(slot, saved)
         self.values: list[Optional[Any]] = []
         for name in names:
@@ -101,6 +107,7 @@ class Loaded:
             if saved and value is None and name != "momentum_buffer":
                 raise refuse(slot.name, f"has no state '{name}' in the state dict")
             self.values.append(value)
+        self.has_states = any(value is not None for value in self.values)
         self.master = saved.get(MASTER) if slot.master else None
         for name, value in (*zip(names, self.values), (MASTER, self.master)):
             if value is not None:
@@ -118,6 +125,13 @@ class Loaded:
         if slot.master:
             _write(core, slot, None, slot.local if self.master is None else self.master)
             core.refresh_master(slot.parameter)
+
+
+def clear(core: _core.Optimizer, slot: Slot, count: int) -> None:
+    """Writes zeros to the first ``count`` states of a parameter."""
+    if slot.group >= 0:
+        for number in range(count):
+            _write(core, slot, number, None)
 
 
 def check_note(note: Any) -> None:
@@ -180,19 +194,19 @@ def _write(core: _core.Optimizer, slot: Slot, number: Optional[int], value: Opti
 
 
 def _steps_of(slot: Slot, saved: Mapping[str, Any]) -> int:
-    if "step" not in saved:
-        return 0
-    try:
-        steps = float(saved["step"])
-    except (TypeError, ValueError, RuntimeError):
-        raise refuse(slot.name, "has a 'step' in the state dict that is no number") from None
-    if not (steps >= 0 and steps.is_integer()):
-        raise refuse(slot.name, f"has {steps} steps in the state dict")
+    if "step" not in saved:  # torch's SGD does not count: one that has a momentum has made a step
+        return int(any(value is not None for value in saved.values()))
+    steps = number_of(saved["step"])
+    if steps is None:
+        raise refuse(slot.name, "has a 'step' in the state dict that is no number")
+    if not (0 <= steps <= _STEPS_MAX and steps.is_integer()):
+        raise refuse(slot.name, f"has {steps} steps in the state dict; they are whole, from 0 to 2**53")
     return int(steps)
 
 
 def _check_value(slot: Slot, name: str, value: Any) -> None:
-    if not isinstance(value, torch.Tensor) or value.is_complex() or value.layout != torch.strided:
+    kinds = isinstance(value, torch.Tensor) and (value.is_complex(), value.is_quantized, value.is_nested)
+    if not kinds or any(kinds) or value.layout != torch.strided:
         raise refuse(slot.name, f"has a state '{name}' in the state dict that is no dense, real tensor")
     if local_of(value).device.type == "meta":
         raise refuse(slot.name, f"has a state '{name}' in the state dict that is on meta, without values")

@@ -29,23 +29,27 @@ class Step:
 
     over = True
 
-    def __init__(self, slots: Iterable[Slot] = (), gradients: Iterable[Any] = (), before: int = -1) -> None:
+    def __init__(self, gathered: Gathered, before: int = -1) -> None:
         self.before = before
-        self.slots = list(slots)
-        self.gradients = list(gradients)  # None: used up
+        self.slots = list(gathered.slots)
+        self.gradients: list[Any] = list(gathered.gradients)  # None: used up
+        self.rates = list(gathered.rates)
+        self.after = [slot.steps + 1 for slot in self.slots]  # steps of each parameter once it is over
+        self.counted = False  # the parameters have them
         self.versions = [version_of(gradient) for gradient in self.gradients]
         self.failed = False
-
-    def add(self, slot: Slot, gradient: Any) -> None:
-        """One more parameter."""
-        self.slots.append(slot)
-        self.gradients.append(gradient)
-        self.versions.append(version_of(gradient))
+        # Number of steps that the core had started when a part of this one was left; None: no part is.
+        self.left: Optional[int] = None
 
     def has(self, gradients: list[Any]) -> bool:
         """Whether it is the step of these gradients, as they are."""
         same = len(gradients) == len(self.gradients)
         return same and all(map(lambda a, b: a is b, gradients, self.gradients)) and self.unchanged
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no update of it has begun."""
+        return False
 
     @property
     def unchanged(self) -> bool:
@@ -54,19 +58,33 @@ class Step:
                    for gradient, version in zip(self.gradients, self.versions))
 
 
-def start(optimizer: "PagedOptimizer", gathered: Gathered, norm: Optional[float]) -> None:
+def start(optimizer: "PagedOptimizer", gathered: Gathered, norm: Optional[float]) -> Step:
     """Starts a step. Ctrl-C may come right before or after the core's call: the step is known before."""
-    optimizer._step = Step(gathered.slots, gathered.gradients, optimizer._core.started)
+    step = optimizer._step = Step(gathered, optimizer._core.started)
+    if optimizer._overlap is not None:
+        optimizer._overlap.begin(gathered.with_elements)
     try:
         optimizer._core.start(gathered.updates, norm)
     except errors.Error:
         optimizer._step = None
+        if optimizer._overlap is not None:
+            optimizer._overlap.end()
         raise
+    return step
 
 
 def begun(optimizer: "PagedOptimizer") -> Optional[Step]:
     """The step that is under way, or has failed."""
     step: Optional[Step] = optimizer._step
-    if step is not None and step.before == optimizer._core.started:  # Ctrl-C came before its begin
+    # Ctrl-C, or an error in backward, may come before its begin.
+    if step is not None and (step.before == optimizer._core.started or step.is_empty):
         step = optimizer._step = None
     return step
+
+
+def go_on(optimizer: "PagedOptimizer", step: Step) -> None:
+    """Starts the part of a step that is left, once. Ctrl-C may come right after the core's call."""
+    if step.left == optimizer._core.started:
+        optimizer._core.go_on()
+    step.failed = False
+    step.left = None

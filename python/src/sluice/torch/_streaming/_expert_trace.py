@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections.abc import Iterator
 
+from ..._checks import path_of
 from ..._files import written_at_end
 from ..._options import Directory
 from ._expert_cache import Cache
@@ -23,7 +23,7 @@ def tracing(cache: Cache, path: Directory) -> Iterator[None]:
     Raises OSError before anything runs, and where the file cannot be written. None is left then.
     """
     used: list[Expert] = []
-    with written_at_end(os.fspath(path), lambda: (json.dumps(line) + "\n" for line in _lines(used))):
+    with written_at_end(path_of("path", path), lambda: (json.dumps(line) + "\n" for line in _lines(used))):
         try:
             cache.begin_trace(used)
             yield

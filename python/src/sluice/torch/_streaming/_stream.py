@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from types import TracebackType
@@ -12,6 +11,7 @@ from typing import Any, NoReturn, Optional, Union
 import torch
 
 from ... import _options, errors
+from ..._checks import path_of
 from ..._options import Directory, Size
 from ..._runtime import Runtime
 from ..._weights import Weights
@@ -243,6 +243,7 @@ def stream_weights(model: torch.nn.Module, path: Directory, *, dram: Size,
     forward raises as ``Runtime.lease``.
     """
     _refuse_options(hbm, options)
+    path = path_of("path", path)
     refuse_model(model)
     policy = Guarded(DEFAULT if experts is None else experts)
     undo = switch(model) if experts is not None else None
@@ -250,7 +251,7 @@ def stream_weights(model: torch.nn.Module, path: Directory, *, dram: Size,
     try:
         cache, dram_bytes = open_cache(model, path, policy, dram, options, opened)
         opened.append(open_runtime(dram_bytes, options))
-        return WeightStream(model, opened[-1], opened[-1].open_weights(os.fspath(path)), cache, undo)
+        return WeightStream(model, opened[-1], opened[-1].open_weights(path), cache, undo)
     except BaseException:
         if undo is not None:
             undo()

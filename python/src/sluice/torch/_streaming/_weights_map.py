@@ -14,6 +14,7 @@ from typing import Any, NoReturn, Optional, Union
 import torch
 
 from ... import _core, _dtypes, errors
+from ..._checks import path_of, text_of
 from ..._options import Directory, Size
 from ..._runtime import Runtime
 from ..._tensor import Tensor
@@ -55,7 +56,7 @@ class WeightsMap(Mapping[str, torch.Tensor]):
                  **options: Any) -> None:
         self._runtime = Runtime(dram=dram, **options)
         try:
-            self._weights = _named(_opened(self._runtime, source, folder), names or {})
+            self._weights = _named(_opened(self._runtime, source, folder), {} if names is None else names)
             self._pages_max = self._budget()
         except BaseException:
             self._weights = {}
@@ -155,9 +156,11 @@ _Found = dict[str, tuple[Weight, Optional[torch.dtype]]]
 
 def _named(weights: _Found, names: Mapping[str, str]) -> _Found:
     """The weights with further keys."""
-    unknown = [name for name in names.values() if name not in weights]
+    if not isinstance(names, Mapping):
+        raise errors.InvalidArgument(f"names is {names!r}; it must be a dict of keys, and names in the files")
+    unknown = [name for name in names.values() if not isinstance(name, str) or name not in weights]
     if unknown:
-        raise errors.InvalidArgument(f"names: the files have no '{unknown[0]}'")
+        raise errors.InvalidArgument(f"names: the files have no {unknown[0]!r}")
     return {**weights, **{key: weights[name] for key, name in names.items()}}
 
 
@@ -165,12 +168,11 @@ def _opened(runtime: Runtime, source: Union[Directory, Mapping[str, Mapping[str,
             folder: Optional[Directory]) -> _Found:
     """Each weight, and the dtype that it is given in unless that is its own."""
     if not isinstance(source, Mapping):
-        path = pathlib.Path(source)
+        path = pathlib.Path(path_of("source", source))
         if not (path / "index.json").is_file():
-            return {name: (weight, None)
-                    for name, weight in runtime.open_weights(os.fspath(source)).items()}
+            return {name: (weight, None) for name, weight in runtime.open_weights(path).items()}
         folder = path if folder is None else folder
-        index = json.loads((path / "index.json").read_text(encoding="utf-8"))
+        index = _index_of(path / "index.json")
     else:
         index = source
     files: dict[str, Weights] = {}
@@ -179,6 +181,8 @@ def _opened(runtime: Runtime, source: Union[Directory, Mapping[str, Mapping[str,
 
 def _indexed(runtime: Runtime, files: dict[str, Weights], name: str, entry: Mapping[str, Any],
              folder: Optional[Directory]) -> tuple[Weight, Optional[torch.dtype]]:
+    if not isinstance(entry, Mapping):
+        raise errors.InvalidArgument(f"the index has '{name}' as {entry!r}, not as a dict")
     file = entry.get("safetensors_file")
     if file is None:
         return _raw(runtime, name, entry, folder), None
@@ -189,7 +193,22 @@ def _indexed(runtime: Runtime, files: dict[str, Weights], name: str, entry: Mapp
         raise errors.InvalidArgument(f"the index has '{name}' as '{key}' of {file}, which has no such tensor")
     weight = files[file][key]
     dtype = entry.get("dtype")
-    return weight, None if dtype in (None, weight.dtype) else getattr(torch, dtype)
+    if dtype in (None, weight.dtype):
+        return weight, None
+    known = getattr(torch, dtype, None) if isinstance(dtype, str) else None
+    if not isinstance(known, torch.dtype):
+        raise errors.InvalidArgument(f"the index has '{name}' as {dtype!r}, which is no dtype of torch")
+    return weight, known
+
+
+def _index_of(path: pathlib.Path) -> Mapping[str, Any]:
+    try:
+        index = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise errors.InvalidArgument(f"{path} is no JSON: {error}") from None
+    if not isinstance(index, Mapping):
+        raise errors.InvalidArgument(f"{path} is {type(index).__name__}, not a dict of weights")
+    return index
 
 
 def _raw(runtime: Runtime, name: str, entry: Mapping[str, Any],
@@ -199,14 +218,19 @@ def _raw(runtime: Runtime, name: str, entry: Mapping[str, Any],
         raise errors.InvalidArgument(
             f"'{name}' of the index has no safetensors_file: give the folder of its .dat file as folder="
         )
-    path = os.path.join(folder, f"{name}.dat")
-    shape, dtype = tuple(entry["shape"]), entry["dtype"]
+    path = os.path.join(path_of("folder", folder), f"{name}.dat")
+    try:
+        shape, dtype = torch.Size(entry["shape"]), text_of("dtype", entry["dtype"])
+    except (KeyError, TypeError, errors.InvalidArgument):
+        raise errors.InvalidArgument(
+            f"the index has '{name}' as {dict(entry)!r}, without a shape and a dtype"
+        ) from None
     element = _dtypes.parse("uint8" if dtype.startswith("float8") else dtype)
-    nbytes = int(torch.Size(shape).numel()) * element.itemsize
+    nbytes = int(shape.numel()) * element.itemsize
     there = os.path.getsize(path) if os.path.exists(path) else None
     if there != nbytes:
         raise errors.InvalidArgument(
-            f"'{name}' of the index is {dtype} of shape {shape}, {nbytes} bytes; {path} "
+            f"'{name}' of the index is {dtype} of shape {tuple(shape)}, {nbytes} bytes; {path} "
             + ("does not exist" if there is None else f"has {there}")
         )
     if nbytes == 0:

@@ -1,0 +1,91 @@
+"""SGD whose momentum begins, or ends, in the middle of a run: as torch's, or refused before anything changes."""
+
+import optimizing
+import pytest
+import torch
+
+import sluice.torch
+
+SHAPES = [(300,), (37, 41), ()]
+
+
+def pair(seed, runtime, dtype=torch.float32, **options):
+    mine, reference = (optimizing.parameters(seed, dtype, SHAPES) for _ in range(2))
+    return (mine, sluice.torch.SGD(mine, lr=0.1, runtime=runtime, **options),
+            reference, torch.optim.SGD(reference, lr=0.1))
+
+
+def set_momentum(value, *optimizers):
+    for optimizer in optimizers:
+        optimizer.param_groups[0]["momentum"] = value
+
+
+@pytest.mark.parametrize("options", [{}, {"step_in_backward": True}, {"overlap": True}])
+def test_a_momentum_that_begins_later_begins_as_torchs(runtime, seed, options):
+    mine, optimizer, reference, theirs = pair(seed, runtime, **options)
+    for params, each in ((mine, optimizer), (reference, theirs)):
+        optimizing.run(each, params, seed, 3)
+        set_momentum(0.9, each)
+        optimizing.run(each, params, seed, 3, first=3)
+    if "overlap" in options:
+        optimizer.wait()
+    assert optimizing.off_by(mine, reference, 0.1) <= 1e-6
+
+
+@pytest.mark.parametrize("states", ["fp32", "bf16", "8bit"])
+def test_without_momentum_there_is_no_state_to_carry_over(runtime, spill, seed, states):
+    mine, optimizer, reference, theirs = pair(seed, runtime, states=states)
+    for params, each in ((mine, optimizer), (reference, theirs)):
+        optimizing.run(each, params, seed, 2)
+    saved = optimizer.state_dict()
+    assert [sorted(state) for state in saved["state"].values()] == [["step"]] * len(mine)
+    assert [list(optimizer.state[each]) for each in mine] == [["step"]] * len(mine)
+    optimizer.save(spill)
+    for load in (lambda: optimizer.load_state_dict(saved), lambda: optimizer.load(spill)):
+        load()
+        set_momentum(0.9, optimizer)
+        optimizing.run(optimizer, mine, seed, 1, first=2)
+        assert list(optimizer.state[mine[0]])[0] == "momentum_buffer"
+        buffer = optimizer.state_dict()["state"][0]["momentum_buffer"]
+        limit = {"fp32": 1e-6, "bf16": 1e-2, "8bit": 5e-2}[states]
+        wanted = optimizing.gradients(seed, 2, mine)[0]
+        assert (buffer - wanted).abs().max() <= limit * wanted.abs().max()
+
+
+def test_a_momentum_that_was_set_and_saved_before_its_first_step(runtime, make_runtime, spill, seed):
+    mine, optimizer, reference, theirs = pair(seed, runtime)
+    for params, each in ((mine, optimizer), (reference, theirs)):
+        optimizing.run(each, params, seed, 2)
+        set_momentum(0.9, each)
+    optimizer.save(spill)
+    resumed = optimizing.parameters(seed + 1, shapes=SHAPES)
+    second = sluice.torch.SGD(resumed, lr=1.0, runtime=make_runtime())
+    second.load(spill)
+    for params, each in ((resumed, second), (reference, theirs)):
+        optimizing.run(each, params, seed, 2, first=2)
+    assert optimizing.off_by(resumed, reference, 0.1) <= 1e-6
+
+
+@pytest.mark.parametrize("options", [{}, {"step_in_backward": True}])
+def test_a_momentum_that_ends_is_refused_before_anything_changes(runtime, spill, seed, options):
+    mine, optimizer, _, _ = pair(seed, runtime, momentum=0.9, **options)
+    optimizing.run(optimizer, mine, seed, 2)
+    before = [each.detach().clone() for each in mine]
+    set_momentum(0, optimizer)
+    for call in (lambda: optimizing.run(optimizer, mine, seed, 1, first=2), lambda: optimizer.save(spill)):
+        with pytest.raises(sluice.InvalidArgument, match="'0' has a momentum, which torch keeps .* momentum=0"):
+            call()
+    assert optimizing.same(mine, before)
+    set_momentum(0.5, optimizer)
+    optimizer.step()
+    assert optimizer.state_dict()["state"][0]["step"] == 3
+
+
+def test_a_momentum_of_torchs_is_kept_in_the_next_state_dict(runtime, seed):
+    mine, optimizer, reference, theirs = pair(seed, runtime)
+    set_momentum(0.9, optimizer, theirs)
+    optimizing.run(theirs, reference, seed, 2)
+    optimizer.load_state_dict(theirs.state_dict())
+    got, want = (each.state_dict()["state"] for each in (optimizer, theirs))
+    assert list(got) == list(want) == [0, 1, 2]
+    assert all(torch.equal(got[index]["momentum_buffer"], want[index]["momentum_buffer"]) for index in want)
