@@ -1,6 +1,7 @@
 #include <chrono>
 #include <future>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -155,6 +156,28 @@ TEST(CudaStreamTest, TheDefaultStreamsWork) {
     ASSERT_THAT(stream.ReleaseAfter(*std::move(lease)), IsOk());
     EXPECT_THAT(gpu.Bytes(tensor).value(), Each(std::byte{3}));
   }
+}
+
+TEST(CudaStreamTest, OwnStreamsOfTwoThreadsDoNotWaitForEachOther) {
+  CudaRuntimeFixture gpu;
+  gpu.runtime().Start();
+  StreamRef own = gpu->AdoptStream(device::CudaPerThreadStream()).value();
+  const auto keep = [&](const std::string& name) {
+    const TensorId tensor = gpu.runtime().Make(name, kGpuPage);
+    auto lease =
+        gpu.runtime().Acquire({.tensor = tensor, .mode = AccessMode::kReadWrite, .tier = kHbm0});
+    EXPECT_THAT(own.ReleaseAfter(*std::move(lease)), IsOk());
+    return tensor;
+  };
+  ASSERT_EQ(gpu.fake().LaunchGate(0, device::CudaPerThreadStream()), device::kCudaSuccess);
+  keep("behind the gate");
+  TensorId tensor;
+  std::thread([&] { tensor = keep("of another thread"); }).join();
+  Op op = gpu->BeginOp({.name = "read"});
+  Ticket ticket = op.AcquireAll({{.tensor = tensor, .tier = kDram0}});
+  const auto late = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  EXPECT_THAT(ticket.Wait(late), IsOk());
+  gpu.fake().Open(0);
 }
 
 TEST(CudaStreamTest, ACapturedStreamIsRefusedAndTheLeaseStaysTheCallers) {
