@@ -132,6 +132,19 @@ TEST_F(CudaWaitOnTest, ACapturedStreamWaitsForTheCopiesThemselves) {
   ASSERT_EQ(gpu_.fake().DestroyGraph(graph), device::kCudaSuccess);
 }
 
+TEST_F(CudaWaitOnTest, AStreamThatTheDriverPutsBehindNoCopyGetsNoLease) {
+  gpu_.fake().Inject({.entry = testing::FakeEntry::kWaitEvent, .code = device::kCudaInvalidValue});
+  Op op = gpu_->BeginOp({.name = "refused"});
+  Ticket ticket = op.AcquireAll({{.tensor = tensor_, .tier = kHbm0}});
+  EXPECT_THAT(stream_.WaitOn(ticket), HasCode(absl::StatusCode::kInternal));
+  EXPECT_THAT(ticket.Take(), HasCode(absl::StatusCode::kInternal)) << "pages are on their way";
+  Ticket again = op.AcquireAll({{.tensor = tensor_, .tier = kHbm0}});
+  EXPECT_THAT(stream_.WaitOn(again), IsOk());
+  EXPECT_THAT(again.Take(), IsOk());
+  gpu_.fake().ReleaseCopies();
+  EXPECT_EQ(gpu_.Bytes(tensor_).value(), bytes_);
+}
+
 TEST_F(CudaWaitOnTest, ADeadGpuLosesWhatWasToBeWritten) {
   {
     Op op = gpu_->BeginOp({.name = "dies"});
@@ -248,6 +261,28 @@ TEST(CudaStreamTest, TheEndWaitsForWorkThatHasALease) {
     ASSERT_THAT(gpu.Add(gpu.runtime().Make("t", kGpuPage), 1, stream), IsOk());
     if (!kept) stream = StreamRef();
     EXPECT_TRUE(EndWaitsForGate(gpu)) << kept;
+  }
+}
+
+TEST(CudaStreamTest, TheEndWaitsForACallOfAStreamInAnotherThread) {
+  for (const bool adopted : {true, false}) {
+    CudaRuntimeFixture gpu;
+    gpu.runtime().Start();
+    StreamRef stream =
+        (adopted ? gpu->AdoptStream(gpu.user_stream()) : gpu->CreateStream()).value();
+    std::promise<void> entered;
+    std::promise<void> leaves;
+    std::thread caller([&] {
+      stream.Enqueue([&] {
+        entered.set_value();
+        leaves.get_future().wait();
+      });
+    });
+    entered.get_future().wait();
+    auto end = std::async(std::launch::async, [&] { gpu.runtime().Stop(); });
+    EXPECT_EQ(end.wait_for(std::chrono::milliseconds(300)), std::future_status::timeout) << adopted;
+    leaves.set_value();
+    caller.join();
   }
 }
 
