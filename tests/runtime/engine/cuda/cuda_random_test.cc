@@ -12,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/runtime/engine/cuda/cuda_fixture.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/status_matchers.h"
 
 namespace sluice {
@@ -19,6 +20,8 @@ namespace {
 
 using testing::CudaRuntimeFixture;
 using testing::IsOk;
+
+constexpr int kSteps = testing::kCaseStride > 1 ? 40 : 100;
 
 /// Tensors that several threads add to, on streams and in dram, and the sum that each has to hold.
 class SharedTensors {
@@ -185,7 +188,7 @@ TEST_P(CudaRandomTest, BytesAreRightThatThreadsAddToOnStreamsOfTheirOwn) {
   std::thread disturber([&] { Disturb(tensors, seed, stop); });
   std::vector<std::thread> users;
   for (std::uint64_t i = 1; i <= 4; ++i) {
-    users.emplace_back([&tensors, seed, i] { User(tensors, seed + i, i > 2).Run(100); });
+    users.emplace_back([&tensors, seed, i] { User(tensors, seed + i, i > 2).Run(kSteps); });
   }
   for (std::thread& user : users) user.join();
   stop = true;
