@@ -17,10 +17,12 @@ archive=${1:-build/sluice-gpu.tar.xz}
 build=build/bundle
 
 scripts/setup.sh build
-# Libraries are found beside the program, those of libraries as well, which only the old kind of tag does.
+# Libraries are found beside the program, those of libraries as well, which only the old kind of tag does. A path of
+# the build that `cmake --install` replaces ends in a colon: the loader would look in the current directory, too.
 cmake --preset release -Wno-dev -B "$build" -DSLUICE_WITH_CUDA=ON \
   -DSLUICE_CUDA_ARCHITECTURES="80;86;89;90;100;120" \
-  -DCMAKE_BUILD_RPATH='$ORIGIN/lib' -DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags >/dev/null || exit 2
+  -DCMAKE_INSTALL_RPATH='$ORIGIN/lib' -DCMAKE_BUILD_WITH_INSTALL_RPATH=ON \
+  -DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags >/dev/null || exit 2
 ninja -C "$build" sluice_command gpu_test
 
 temporary=$(mktemp -d)

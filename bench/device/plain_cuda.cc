@@ -73,7 +73,9 @@ class PlainCuda::Flow {
 
  private:
   absl::Status Copy(const std::vector<CudaCopy>& batch) {
-    const device::CudaCode code = share_.api().CopyBatch(batch, stream_);
+    // The device, too, makes no batch of one copy.
+    const device::CudaCode code =
+        batch.size() == 1 ? device::kCudaNotSupported : share_.api().CopyBatch(batch, stream_);
     if (code != device::kCudaNotSupported) return share_.Check(code, "cuMemcpyBatchAsync");
     for (const CudaCopy& copy : batch) {
       SLUICE_RETURN_IF_ERROR(

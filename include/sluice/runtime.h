@@ -73,9 +73,9 @@ struct HealthReport {
 /// reservations may outlive the Runtime. After its destructor:
 /// - A lease still reports valid(), but its bytes must not be touched; the same of reservations.
 /// - Tickets that were not taken fail with Cancelled, and so do requests of ops.
-/// - A stream does nothing. The destructor waits for the work of the Runtime's own streams, and for
-///   leases and ops that adopted streams keep. On a GPU the driver also waits for all running work
-///   as it gives registered dram back.
+/// - A stream does nothing. The destructor waits for calls of streams in other threads, the work of
+///   its own streams, and leases and ops that adopted streams keep. On a GPU the driver also waits
+///   for all running work as it gives registered dram back.
 ///
 /// Fork: a Runtime belongs to the process that made it. In a child of that process:
 /// - Every call returns at once and changes nothing. A call with a status says FailedPrecondition;

@@ -49,11 +49,11 @@ class StreamRef {
   ///
   /// The leases are for work of this stream, and of each other stream that waits on the ticket as
   /// well. The time of the op includes what the stream waits for such copies. Errors: as
-  /// Ticket::Take, and Unavailable (a dead GPU).
+  /// Ticket::Take, and the driver's, such as Unavailable (a dead GPU); then the ticket has failed.
   absl::Status WaitOn(Ticket& ticket);
   /// Takes `lease` and releases it when everything enqueued so far is done; at once without a
-  /// stream. Never blocks. Errors: FailedPrecondition (the stream is captured into a graph),
-  /// Unavailable (a dead GPU); then `lease` stays the caller's.
+  /// stream. Never blocks. Errors, with which `lease` stays the caller's: FailedPrecondition (the
+  /// stream is being captured), InvalidArgument (it is gone), Unavailable (a dead GPU).
   absl::Status ReleaseAfter(Lease&& lease);
   /// Runs `work` on the stream, in order. The call runs `work` at once on a GPU, and the stream
   /// orders what that enqueues.

@@ -40,7 +40,9 @@ TEST_F(PlainCudaTest, RatesAreThoseOfTheDriversCopies) {
       EXPECT_GT(rates->out, 0);
       EXPECT_GT(rates->both, 0);
       const std::uint64_t before = fake.bytes_in();
+      const std::uint64_t of_batches = fake.calls(testing::FakeEntry::kCopyBatch);
       ASSERT_TRUE((*plain)->SecondsOfOneCopyIn().ok());
+      EXPECT_EQ(fake.calls(testing::FakeEntry::kCopyBatch), of_batches);
       EXPECT_EQ(fake.bytes_in() - before, kHostPage);
       EXPECT_EQ(fake.blocking_copies(), 0U);
     }

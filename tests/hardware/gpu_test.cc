@@ -117,12 +117,17 @@ class GpuTest : public ::testing::Test {
     lab_->api().ReleaseContext(0);
   }
 
+  /// Adds by a kernel that comes behind the copies of the tensor's pages.
   void Add(TensorId tensor, std::uint8_t value, StreamRef& stream) {
-    auto lease =
-        runtime_.Acquire({.tensor = tensor, .mode = AccessMode::kReadWrite, .tier = kHbm0});
-    ASSERT_THAT(lease, IsOk());
-    ASSERT_EQ(lab_->LaunchAdd(lease->Contiguous(), value, users_), device::kCudaSuccess);
-    ASSERT_THAT(stream.ReleaseAfter(*std::move(lease)), IsOk());
+    Op op = runtime_->BeginOp({.name = "add"});
+    Ticket ticket =
+        op.AcquireAll({{.tensor = tensor, .mode = AccessMode::kReadWrite, .tier = kHbm0}});
+    ASSERT_THAT(stream.WaitOn(ticket), IsOk());
+    auto leases = ticket.Take();
+    ASSERT_THAT(leases, IsOk());
+    ASSERT_EQ(lab_->LaunchAdd(leases->front().Contiguous(), value, users_), device::kCudaSuccess);
+    ASSERT_THAT(stream.ReleaseAfter(std::move(leases->front())), IsOk());
+    ASSERT_THAT(op.EndAfter(stream), IsOk());
   }
 
   std::unique_ptr<CudaLab> lab_;

@@ -81,8 +81,12 @@ absl::Status CudaFrames::Add(std::uint32_t frame) {
 }
 
 absl::Status CudaFrames::Remove(std::uint32_t frame) {
-  SLUICE_RETURN_IF_ERROR(
-      share_.Check(share_.api().UnmapMemory(Frame(frame).data(), page_bytes_), "cuMemUnmap"));
+  absl::Status unmapped =
+      share_.Check(share_.api().UnmapMemory(Frame(frame).data(), page_bytes_), "cuMemUnmap");
+  if (!unmapped.ok()) {
+    count_.store(frame + 1, std::memory_order_release);  // the frame is whole
+    return unmapped;
+  }
   return share_.Check(share_.api().ReleaseMemory(memory_[frame]), "cuMemRelease");
 }
 

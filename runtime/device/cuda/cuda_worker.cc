@@ -61,8 +61,10 @@ void CudaWorker::Submit(CudaCopies::Direction direction, CudaCopies::Job job) {
 }
 
 void CudaWorker::Await(CudaStream stream, CudaEvent event, DoneFn done) {
+  const bool of_thread = stream == CudaPerThreadStream();
+  const std::thread::id thread = of_thread ? std::this_thread::get_id() : std::thread::id();
   base::MutexLock lock(mutex_);
-  requests_.awaited.push_back({stream, event, std::move(done)});
+  requests_.awaited.push_back({{stream, thread}, event, std::move(done)});
   changed_.NotifyOne();
 }
 

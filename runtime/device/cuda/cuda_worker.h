@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -39,7 +40,7 @@ class CudaWorker {
   /// Calls `done` once the event has come, or with the error of a dead GPU. The event is the
   /// worker's afterwards. The worker repeats a query that fails, and gives its error when the event
   /// has come: the stream may be the user's, which is never synchronised. Calls of one stream come
-  /// in their order.
+  /// in their order. REQUIRES: the thread is the one that recorded the event.
   void Await(CudaStream stream, CudaEvent event, DoneFn done);
   /// An event of the worker's, recorded on the stream. The context is current.
   absl::StatusOr<CudaEvent> Record(CudaStream stream);
@@ -49,8 +50,10 @@ class CudaWorker {
   }
 
  private:
+  /// A stream. The handle of a thread's own stream is the same in all threads.
+  using StreamOfThread = std::pair<CudaStream, std::thread::id>;
   struct Arrival {
-    CudaStream stream = nullptr;
+    StreamOfThread stream;
     CudaEvent event = nullptr;
     DoneFn done;
     absl::Status error;  ///< error of a query that the GPU survived
@@ -84,7 +87,7 @@ class CudaWorker {
   CudaEventPool copy_events_;
   std::unique_ptr<CudaCopies> in_;
   std::unique_ptr<CudaCopies> out_;
-  std::map<CudaStream, std::deque<Arrival>> awaited_;
+  std::map<StreamOfThread, std::deque<Arrival>> awaited_;
   std::thread thread_;
 };
 

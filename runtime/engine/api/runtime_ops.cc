@@ -79,7 +79,8 @@ std::shared_ptr<TicketState> RuntimeState::AcquireAll(const std::shared_ptr<OpSt
       event.ticket,
       *std::move(plan),
       op,
-      TicketState::Context{mailbox_, waits_, tiers_, options_.fill_overwrite_with_nan});
+      TicketState::Context{
+          mailbox_, waits_, tiers_, tiers_->device(), options_.fill_overwrite_with_nan});
   if (event.requests.empty()) {
     ticket->Grant({});  // an op that needs nothing
   } else if (!mailbox_->Offer({ticket, std::move(event)})) {

@@ -18,9 +18,8 @@ StreamRef& StreamRef::operator=(StreamRef&&) noexcept = default;
 StreamRef::~StreamRef() = default;
 
 absl::Status StreamRef::WaitOn(Ticket& ticket) {
-  const auto stream = state_ == nullptr ? nullptr : state_->Get();
-  if (stream == nullptr || ticket.state_ == nullptr) return ticket.Wait();
-  return ticket.state_->WaitOn(*stream, state_->device());
+  if (state_ == nullptr || ticket.state_ == nullptr) return ticket.Wait();
+  return ticket.state_->WaitOn(*state_);
 }
 
 absl::Status StreamRef::ReleaseAfter(Lease&& lease) {

@@ -34,26 +34,28 @@ class StreamState {
   StreamState(const StreamState&) = delete;
   StreamState& operator=(const StreamState&) = delete;
 
-  /// Returns null after Close, and in a child of the process.
+  /// Returns null after Close, and in a child of the process. The Runtime waits until the result is
+  /// dropped.
   std::shared_ptr<device::Stream> Get() const {
     if (!owner_.IsThis()) return nullptr;
     base::MutexLock lock(mutex_);
-    return stream_;
+    if (stream_ == nullptr) return nullptr;
+    count_->Add();
+    return {stream_.get(), [kept = stream_, count = count_](device::Stream*) mutable {
+              kept.reset();
+              count->Remove();
+            }};
   }
 
   /// Does Stream::Notify, and has the Runtime wait for `done`. `done` is called here, and the
   /// result is ok, where Get() returns null.
   absl::Status Notify(device::DoneFn done) {
-    std::shared_ptr<device::Stream> stream;
-    if (owner_.IsThis()) {
-      base::MutexLock lock(mutex_);
-      stream = stream_;
-      if (stream != nullptr) count_->Add();
-    }
+    const std::shared_ptr<device::Stream> stream = Get();
     if (stream == nullptr) {
       done(absl::OkStatus());
       return absl::OkStatus();
     }
+    count_->Add();
     absl::Status taken = stream->Notify(
         [count = count_, done = std::move(done)](const absl::Status& status) mutable {
           done(status);

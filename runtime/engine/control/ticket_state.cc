@@ -131,14 +131,38 @@ std::vector<core::FrameIndex> TicketState::FramesOfHbm() const {
   return frames;
 }
 
-absl::Status TicketState::WaitOn(device::Stream& stream, const device::Device* device) {
+bool TicketState::MayGoBehindCopies(const StreamState& stream) const {
+  if (stream.device() == nullptr || stream.device() != context_.device) return false;
+  const auto current = stream.Get();
+  return current != nullptr && current->CanWaitForCopies();
+}
+
+absl::Status TicketState::PutBehindCopies(const StreamState& stream) const {
+  // The tiers stay while this is held.
+  const auto current = stream.Get();
+  return current == nullptr ? engine::ShutDownError() : current->WaitForCopies(FramesOfHbm());
+}
+
+absl::Status TicketState::WaitOn(const StreamState& stream) {
   SLUICE_RETURN_IF_ERROR(engine::CheckProcess(owner_));
-  const bool of_the_runtime = context_.tiers != nullptr && context_.tiers->device() == device;
-  if (!of_the_runtime || !stream.CanWaitForCopies()) return Wait(Clock::time_point::max());
+  if (!MayGoBehindCopies(stream)) return Wait(Clock::time_point::max());
   takes_under_way_.store(true);
   context_.mailbox->Post(engine::EventRequest{core::GrantUnderWay{number_}});
   SLUICE_RETURN_IF_ERROR(Wait(Clock::time_point::max()));
-  return stream.WaitForCopies(FramesOfHbm());
+  absl::Status behind = PutBehindCopies(stream);
+  // The pages are on their way, and nothing is behind their copies.
+  return behind.ok() ? behind : GiveUp(std::move(behind));
+}
+
+absl::Status TicketState::GiveUp(absl::Status error) {
+  {
+    const base::MutexLock lock(mutex_);
+    if (phase_ != Phase::kGranted) return error;
+    phase_ = Phase::kFailed;
+    error_ = OwnCopy(error);
+  }
+  context_.mailbox->Post(engine::CancelNotice{number_});
+  return error;
 }
 
 std::vector<std::span<std::byte>> TicketState::SpansOf(const engine::AccessPlan& access) const {

@@ -17,6 +17,7 @@
 #include "runtime/engine/api/lease_state.h"
 #include "runtime/engine/api/op_state.h"
 #include "runtime/engine/api/request_builder.h"
+#include "runtime/engine/api/stream_state.h"
 #include "runtime/engine/control/mailbox.h"
 #include "runtime/engine/data/tier_set.h"
 #include "runtime/engine/report/wait_meter.h"
@@ -36,6 +37,7 @@ class TicketState {
     std::shared_ptr<engine::Mailbox> mailbox;
     std::shared_ptr<engine::WaitMeter> waits;
     const engine::TierSet* tiers = nullptr;
+    const device::Device* device = nullptr;  ///< compared, never used
     bool fill_overwrite_with_nan = false;
   };
 
@@ -65,9 +67,9 @@ class TicketState {
   // The user's side. In a child of the process the ticket has failed, with FailedPrecondition.
   bool Ready() const;
   absl::Status Wait(Clock::time_point deadline);
-  /// Wait, after which work enqueued on `stream`, a stream of `device`, finds the bytes that are
-  /// still on their way to hbm. Errors: those of Stream::WaitForCopies, too.
-  absl::Status WaitOn(device::Stream& stream, const device::Device* device);
+  /// Wait, after which work enqueued on the stream finds the bytes that are still on their way to
+  /// hbm. Errors: those of Stream::WaitForCopies, too; then the ticket has failed.
+  absl::Status WaitOn(const StreamState& stream);
   absl::StatusOr<std::vector<std::shared_ptr<LeaseState>>> Take();
   WaitTimes waited() const;
   /// Gives up the request unless its leases were taken. Never blocks.
@@ -90,7 +92,11 @@ class TicketState {
                    const std::vector<std::span<std::byte>>& spans) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  bool MayGoBehindCopies(const StreamState& stream) const;
+  absl::Status PutBehindCopies(const StreamState& stream) const;
   std::vector<core::FrameIndex> FramesOfHbm() const;
+  /// Fails a ticket whose leases were not taken, and returns the error.
+  absl::Status GiveUp(absl::Status error);
 
   const base::OwnerProcess owner_;
   const core::TicketNumber number_ = 0;

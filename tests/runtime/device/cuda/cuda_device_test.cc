@@ -126,6 +126,17 @@ TEST_F(CudaDeviceTest, GivesEverythingBack) {
   EXPECT_THAT(fake_->Leaks(), IsEmpty());
 }
 
+TEST_F(CudaDeviceTest, AFrameThatTheDriverDoesNotUnmapIsWholeAndGoesLater) {
+  Make(4);
+  fake_->Inject({.entry = testing::FakeEntry::kUnmapMemory, .code = kCudaInvalidValue});
+  EXPECT_EQ(device_->Resize(2).status().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(device_->frame_count(), 4u);
+  EXPECT_EQ(device_->Resize(2).value(), 2u);
+  EXPECT_EQ(device_->Resize(4).value(), 4u);
+  device_.reset();
+  EXPECT_THAT(fake_->Leaks(), IsEmpty());
+}
+
 TEST_F(CudaDeviceTest, CopiesOfRegisteredMemoryNeverStopTheirThreadAndRunSeveralAtOnce) {
   testing::FakeCudaOptions options = SmallPages();
   options.link_time = std::chrono::microseconds(500);

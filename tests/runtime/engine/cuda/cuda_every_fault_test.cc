@@ -32,7 +32,6 @@ struct Fault {
 class FaultyRun {
  public:
   FaultyRun(Fault fault, std::uint64_t nth) : fault_(fault), nth_(nth), fake_(Options()) {
-    fake_.Inject({.nth = nth, .code = fault.code, .sticky = fault.sticky});
     runtime_.options.device = DeviceKind::kCuda;
     runtime_.options.page_bytes = Bytes(kGpuPage);
     runtime_.options.hbm_bytes = Bytes(2 * kGpuPage);
@@ -46,11 +45,18 @@ class FaultyRun {
   /// Runs, checks the bytes, ends the Runtime, checks what is left.
   void Run() {
     SCOPED_TRACE("call " + std::to_string(nth_));
+    EXPECT_EQ(fake_.api().RetainContext(0, &context_), device::kCudaSuccess);
+    EXPECT_EQ(fake_.api().PushContext(context_), device::kCudaSuccess);
+    EXPECT_EQ(fake_.api().CreateStream(&users_), device::kCudaSuccess);
+    fake_.Inject({.nth = nth_, .code = fault_.code, .sticky = fault_.sticky});
     if (auto made = internal::RuntimeAccess::Create(runtime_.options, runtime_.hooks); made.ok()) {
       Use(**made);
     } else {
       EXPECT_TRUE(met()) << made.status();
     }
+    fake_.api().DestroyStream(users_);
+    fake_.api().PopContext();
+    fake_.api().ReleaseContext(0);
     if (!fault_.sticky && !GivesBack()) {
       EXPECT_THAT(fake_.Leaks(), ::testing::IsEmpty()) << entry();
     }
@@ -93,8 +99,26 @@ class FaultyRun {
           .status()
           .IgnoreError();
     }
+    StreamRef stream = runtime.AdoptStream(users_).value();
+    for (const int i : {1, 0}) UseOnStream(runtime, stream, tensors[i]);
     runtime.SetBudget(kHbm0, Bytes(kGpuPage)).IgnoreError();
     for (int i = 0; i < kTensors; ++i) Check(runtime, tensors[i], i);
+  }
+
+  /// Has a kernel of the user's read and write the tensor, and leave its bytes as they are.
+  void UseOnStream(Runtime& runtime, StreamRef& stream, TensorId tensor) {
+    Op op = runtime.BeginOp({.name = "kernel"});
+    Ticket ticket =
+        op.AcquireAll({{.tensor = tensor, .mode = AccessMode::kReadWrite, .tier = kHbm0}});
+    if (!stream.WaitOn(ticket).ok()) return;
+    auto leases = ticket.Take();
+    if (!leases.ok()) return;
+    fake_.LaunchAdd(leases->front().Contiguous(), 0, users_);
+    // A user whose lease is refused waits for the kernel.
+    if (!stream.ReleaseAfter(std::move(leases->front())).ok()) {
+      fake_.api().SynchronizeStream(users_);
+    }
+    op.EndAfter(stream).IgnoreError();
   }
 
   void Check(Runtime& runtime, TensorId tensor, int i) {
@@ -115,6 +139,8 @@ class FaultyRun {
   const Fault fault_;
   const std::uint64_t nth_;
   testing::FakeCuda fake_;
+  device::CudaContext context_ = nullptr;
+  device::CudaStream users_ = nullptr;
   testing::RuntimeFixture runtime_;
 };
 

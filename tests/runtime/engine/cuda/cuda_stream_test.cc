@@ -1,6 +1,7 @@
 #include <chrono>
 #include <future>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -131,6 +132,19 @@ TEST_F(CudaWaitOnTest, ACapturedStreamWaitsForTheCopiesThemselves) {
   ASSERT_EQ(gpu_.fake().DestroyGraph(graph), device::kCudaSuccess);
 }
 
+TEST_F(CudaWaitOnTest, AStreamThatTheDriverPutsBehindNoCopyGetsNoLease) {
+  gpu_.fake().Inject({.entry = testing::FakeEntry::kWaitEvent, .code = device::kCudaInvalidValue});
+  Op op = gpu_->BeginOp({.name = "refused"});
+  Ticket ticket = op.AcquireAll({{.tensor = tensor_, .tier = kHbm0}});
+  EXPECT_THAT(stream_.WaitOn(ticket), HasCode(absl::StatusCode::kInternal));
+  EXPECT_THAT(ticket.Take(), HasCode(absl::StatusCode::kInternal)) << "pages are on their way";
+  Ticket again = op.AcquireAll({{.tensor = tensor_, .tier = kHbm0}});
+  EXPECT_THAT(stream_.WaitOn(again), IsOk());
+  EXPECT_THAT(again.Take(), IsOk());
+  gpu_.fake().ReleaseCopies();
+  EXPECT_EQ(gpu_.Bytes(tensor_).value(), bytes_);
+}
+
 TEST_F(CudaWaitOnTest, ADeadGpuLosesWhatWasToBeWritten) {
   {
     Op op = gpu_->BeginOp({.name = "dies"});
@@ -155,6 +169,28 @@ TEST(CudaStreamTest, TheDefaultStreamsWork) {
     ASSERT_THAT(stream.ReleaseAfter(*std::move(lease)), IsOk());
     EXPECT_THAT(gpu.Bytes(tensor).value(), Each(std::byte{3}));
   }
+}
+
+TEST(CudaStreamTest, OwnStreamsOfTwoThreadsDoNotWaitForEachOther) {
+  CudaRuntimeFixture gpu;
+  gpu.runtime().Start();
+  StreamRef own = gpu->AdoptStream(device::CudaPerThreadStream()).value();
+  const auto keep = [&](const std::string& name) {
+    const TensorId tensor = gpu.runtime().Make(name, kGpuPage);
+    auto lease =
+        gpu.runtime().Acquire({.tensor = tensor, .mode = AccessMode::kReadWrite, .tier = kHbm0});
+    EXPECT_THAT(own.ReleaseAfter(*std::move(lease)), IsOk());
+    return tensor;
+  };
+  ASSERT_EQ(gpu.fake().LaunchGate(0, device::CudaPerThreadStream()), device::kCudaSuccess);
+  keep("behind the gate");
+  TensorId tensor;
+  std::thread([&] { tensor = keep("of another thread"); }).join();
+  Op op = gpu->BeginOp({.name = "read"});
+  Ticket ticket = op.AcquireAll({{.tensor = tensor, .tier = kDram0}});
+  const auto late = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  EXPECT_THAT(ticket.Wait(late), IsOk());
+  gpu.fake().Open(0);
 }
 
 TEST(CudaStreamTest, ACapturedStreamIsRefusedAndTheLeaseStaysTheCallers) {
@@ -225,6 +261,28 @@ TEST(CudaStreamTest, TheEndWaitsForWorkThatHasALease) {
     ASSERT_THAT(gpu.Add(gpu.runtime().Make("t", kGpuPage), 1, stream), IsOk());
     if (!kept) stream = StreamRef();
     EXPECT_TRUE(EndWaitsForGate(gpu)) << kept;
+  }
+}
+
+TEST(CudaStreamTest, TheEndWaitsForACallOfAStreamInAnotherThread) {
+  for (const bool adopted : {true, false}) {
+    CudaRuntimeFixture gpu;
+    gpu.runtime().Start();
+    StreamRef stream =
+        (adopted ? gpu->AdoptStream(gpu.user_stream()) : gpu->CreateStream()).value();
+    std::promise<void> entered;
+    std::promise<void> leaves;
+    std::thread caller([&] {
+      stream.Enqueue([&] {
+        entered.set_value();
+        leaves.get_future().wait();
+      });
+    });
+    entered.get_future().wait();
+    auto end = std::async(std::launch::async, [&] { gpu.runtime().Stop(); });
+    EXPECT_EQ(end.wait_for(std::chrono::milliseconds(300)), std::future_status::timeout) << adopted;
+    leaves.set_value();
+    caller.join();
   }
 }
 
