@@ -64,7 +64,8 @@ void CudaWorker::Await(CudaStream stream, CudaEvent event, DoneFn done) {
   const bool of_thread = stream == CudaPerThreadStream();
   const std::thread::id thread = of_thread ? std::this_thread::get_id() : std::thread::id();
   base::MutexLock lock(mutex_);
-  requests_.awaited.push_back({{stream, thread}, event, std::move(done)});
+  const StreamOfThread key{stream, thread};
+  requests_.awaited.push_back({key, event, std::move(done), absl::OkStatus()});
   changed_.NotifyOne();
 }
 
