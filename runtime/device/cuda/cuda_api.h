@@ -58,8 +58,6 @@ struct CudaDeviceFacts {
   std::uint64_t granularity = 0;  ///< smallest unit of CreateMemory and of mappings
   bool maps_memory = false;       ///< true if CreateMemory and its like work
   bool registers_memory = false;  ///< true if RegisterHost works
-  bool register_only_faults =
-      false;  ///< RegisterHost does not lock pages (the device walks page tables)
 };
 
 /// One copy between the device and the host, in the direction that the addresses say.

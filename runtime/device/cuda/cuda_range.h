@@ -25,7 +25,7 @@ class CudaRange : public DeviceRange {
   std::uint64_t bytes() const override { return bytes_; }
 
   /// Maps memory at the page. Errors: those of CudaHealth::Check; then nothing is mapped at the
-  /// page.
+  /// page, or what the driver refused to unmap.
   absl::Status Map(std::uint64_t page, CudaMemory memory);
   absl::Status Unmap(std::uint64_t page);
 

@@ -191,9 +191,7 @@ CUresult DriverApi::DescribeMemory(int ordinal, CUdevice device, CudaDeviceFacts
   facts->memory_bytes = bytes;
   const std::pair<CUdevice_attribute, bool*> abilities[] = {
       {CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, &facts->maps_memory},
-      {CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, &facts->registers_memory},
-      {CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES,
-       &facts->register_only_faults}};
+      {CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, &facts->registers_memory}};
   for (const auto& [attribute, value] : abilities) {
     if (const CUresult error = Has(device, attribute, value)) return error;
   }
