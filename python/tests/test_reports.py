@@ -157,5 +157,6 @@ def test_a_trace_has_the_blocks_of_the_program_where_nothing_moves(runtime, spil
     events = json.loads((spill / "trace.json").read_text())["traceEvents"]
     tracks = {event["tid"]: event["args"]["name"] for event in events if event["ph"] == "M"}
     spans = [(tracks[event["tid"]], event["name"]) for event in events if event["ph"] == "X"]
+    spans = [span for span in spans if not span[0].startswith("stall")]  # a wait for a first frame
     assert sorted(set(spans)) == [("iteration", "train"), ("op", "forward"), ("op", "lease x")]
     assert len(spans) == 5
