@@ -226,6 +226,20 @@ def test_both_kinds_of_overlap_are_refused(runtime, seed):
         overlapped(model_of(seed), runtime, step_in_backward=True)
 
 
+def test_a_step_that_ctrl_c_kept_from_its_begin_leaves_nothing_to_wait_for(runtime, seed, monkeypatch):
+    model = model_of(seed)
+    optimizer = overlapped(model, runtime)
+    loss_of(model, 0).backward()
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(optimizer, "_core", optimizing.Interrupting(optimizer._core, "start", False))
+        optimizer.step()
+    optimizer.wait()
+    optimizer.zero_grad()
+    weight = next(each for each in model.parameters() if each.dim() == 2)
+    torch.nn.functional.linear(torch.ones(1, weight.shape[1]), weight).sum().backward()
+    assert weight.grad is not None
+
+
 @pytest.mark.parametrize("does", [False, True])
 def test_ctrl_c_at_the_begin_of_a_step_neither_repeats_nor_loses_it(runtime, make_runtime, seed, monkeypatch,
                                                                     does):

@@ -148,7 +148,11 @@ def test_a_trace_goes_to_a_pipe(runtime):
 
 def test_a_trace_has_the_blocks_of_the_program_where_nothing_moves(runtime, spill):
     tensor = runtime.tensor(4, name="x")
-    with runtime.op("before"), runtime.trace(spill / "trace.json"):
+    earlier = runtime.op("before")
+    with runtime.trace(spill / "first.json"):
+        earlier.__enter__()
+    with runtime.op("around"), runtime.trace(spill / "trace.json"):
+        earlier.__exit__(None, None, None)
         for _ in range(2):
             with runtime.iteration("train"), runtime.op("forward") as op, op.lease(tensor):
                 pass

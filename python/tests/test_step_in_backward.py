@@ -152,6 +152,8 @@ def read(model, optimizer):
     (lambda gradient: gradient.numpy(), r"numpy\(\)"), (lambda gradient: gradient.tolist(), r"tolist\(\)"),
     (numpy.asarray, r"numpy\(\)"), (copy.copy, "pickle"), (pickle.dumps, "pickle"),
     (lambda gradient: torch.save(gradient, io.BytesIO()), "torch.save"), (copy.deepcopy, "aten.clone"),
+    (lambda gradient: gradient.share_memory_(), r"share_memory\(\)"),
+    (lambda gradient: gradient.untyped_storage(), r"untyped_storage\(\)"),
 ])
 def test_a_use_that_is_no_operation_is_refused_by_name(runtime, seed, use, name):
     model = model_of(seed, layers=1)

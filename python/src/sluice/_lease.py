@@ -104,10 +104,10 @@ class Lease(Generic[Views]):
 
     def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None:
-        self._runtime._blocks.end("op", self._name, self._begin)
         views, self._views = self._views, []
         problems = [view._end() for view in views]
         self._end_own_op()
+        self._runtime._blocks.end("op", self._name, self._begin)
         self._runtime._pass_on_log()
         for problem in problems:
             if problem is not None and kind is None:

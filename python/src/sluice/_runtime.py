@@ -211,8 +211,8 @@ class Runtime:
     def trace(self, path: Directory) -> AbstractContextManager[None]:
         """Writes a timeline of the ``with`` block to ``path``: Perfetto and chrome://tracing read it.
 
-        Tracks: each direction of a link with its transfers, by tensor; "stall", by op; and the blocks
-        of the program that end meanwhile, "iteration" and "op", with leases outside an op.
+        Tracks: each direction of a link with its transfers, by tensor; "stall", by op; and what the
+        program begins and ends meanwhile, "iteration" and "op", with leases outside an op.
         """
         return _trace.trace(self._session, self._blocks, path_of("path", path))
 

@@ -27,9 +27,11 @@ class Blocks:
     def __init__(self) -> None:
         self._spans: Optional[list[_Span]] = None  # None: nothing is traced
         self._dropped = 0
+        self._started = 0.0
 
     def start(self) -> None:
-        """Keeps the blocks that end from now on."""
+        """Keeps the blocks that begin from now on."""
+        self._started = time.monotonic()
         self._spans, self._dropped = [], 0
 
     def stop(self) -> tuple[list[_Span], int]:
@@ -44,7 +46,7 @@ class Blocks:
     def end(self, track: str, name: str, begin: Optional[float]) -> None:
         """Notes a block that began at ``begin``."""
         spans = self._spans
-        if spans is None or begin is None:
+        if spans is None or begin is None or begin < self._started:
             return
         if len(spans) >= _SPANS_MAX:
             self._dropped += 1
@@ -54,7 +56,7 @@ class Blocks:
 
 @contextlib.contextmanager
 def trace(session: _core.Session, blocks: Blocks, path: str) -> Iterator[None]:
-    """Keeps the intervals that end in the block, and writes them at its end."""
+    """Keeps the intervals of the block, and writes them at its end."""
     if not session.start_trace():
         raise errors.FailedPrecondition("the runtime is traced already")
     blocks.start()

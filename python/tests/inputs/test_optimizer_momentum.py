@@ -81,6 +81,25 @@ def test_a_momentum_that_ends_is_refused_before_anything_changes(runtime, spill,
     assert optimizer.state_dict()["state"][0]["step"] == 3
 
 
+def test_no_parameter_is_updated_in_backward_where_one_may_not_be(runtime):
+    """The hook of the second layer comes before that of the first, whose momentum has ended."""
+    layers = [torch.nn.Linear(4, 4, bias=False) for _ in range(2)]
+    groups = [{"params": layer.parameters()} for layer in layers]
+    optimizer = sluice.torch.SGD(groups, lr=0.1, momentum=0.9, runtime=runtime, step_in_backward=True)
+    model = torch.nn.Sequential(*layers)
+    model(torch.ones(1, 4)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    before = [each.detach().clone() for each in model.parameters()]
+    optimizer.param_groups[0]["momentum"] = 0.0
+    with pytest.raises(sluice.InvalidArgument, match="step or save of sluice would lose it"):
+        model(torch.ones(1, 4)).sum().backward()
+    optimizer.param_groups[0]["momentum"] = 0.9
+    optimizer.zero_grad()
+    optimizer.step()
+    assert optimizing.same(list(model.parameters()), before)
+
+
 def test_a_momentum_of_torchs_is_kept_in_the_next_state_dict(runtime, seed):
     mine, optimizer, reference, theirs = pair(seed, runtime)
     set_momentum(0.9, optimizer, theirs)

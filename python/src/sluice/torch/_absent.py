@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 def check(optimizer: "Checkpoints", slot: Slot, rates: "Rates") -> None:
     """Raises InvalidArgument for a step that would overwrite states which torch's optimizer keeps."""
     if slot.has_states and not optimizer._keeps_states(rates):
-        raise refuse(slot.name, "has a momentum, which torch keeps for later in steps with momentum=0, and "
-                                "sluice would overwrite it; leave momentum above 0, or make a new optimizer")
+        raise refuse(slot.name, "has a momentum, which torch keeps for later in steps with momentum=0, and a "
+                                "step or save of sluice would lose it; leave momentum above 0, or make a "
+                                "new optimizer")
 
 
 def clear(optimizer: "Checkpoints", slot: Slot, rates: "Rates") -> None:

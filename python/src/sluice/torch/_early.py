@@ -63,6 +63,12 @@ class UsedGradient(torch.Tensor):  # type: ignore[misc]
     def tolist(self) -> NoReturn:
         self._refuse("tolist()")
 
+    def share_memory_(self) -> NoReturn:
+        self._refuse("share_memory()")
+
+    def untyped_storage(self) -> NoReturn:
+        self._refuse("untyped_storage()")
+
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         self._refuse("pickle, or torch.save,")
 

@@ -46,6 +46,8 @@ class StepsInBackward(Checkpoints):
         self._check_groups()
         pairs = [(slot, self._rates(group, slot.steps)) for group, slot in self._pairs()]
         for slot, rates in pairs:
+            _absent.check(self, slot, rates)
+        for slot, rates in pairs:
             _absent.clear(self, slot, rates)
         self._refresh_masters(slot for slot, _ in pairs)
         step = EarlyStep({id(tensor): group for group in self.param_groups

@@ -92,7 +92,7 @@ class Loaded:
     def __init__(self, slot: Slot, names: tuple[str, ...], saved: Mapping[str, Any],
                  over: bool, counted: bool) -> None:
         self.slot = slot
-        self._written = over or slot.steps > 0
+        self._written = over or slot.steps > 0 or slot.has_states
         known = {*names, MASTER, "step"}
         unknown = sorted(str(name) for name in saved if name not in known)
         if unknown:

@@ -79,6 +79,8 @@ def begun(optimizer: "PagedOptimizer") -> Optional[Step]:
     # Ctrl-C, or an error in backward, may come before its begin.
     if step is not None and (step.before == optimizer._core.started or step.is_empty):
         step = optimizer._step = None
+        if optimizer._overlap is not None:
+            optimizer._overlap.end()
     return step
 
 
