@@ -37,7 +37,7 @@ class TicketState {
     std::shared_ptr<engine::Mailbox> mailbox;
     std::shared_ptr<engine::WaitMeter> waits;
     const engine::TierSet* tiers = nullptr;
-    const device::Device* device = nullptr;  ///< compared, never used
+    const device::Device* device = nullptr;  ///< identity of the device, which may be gone
     bool fill_overwrite_with_nan = false;
   };
 
