@@ -5,7 +5,8 @@ from __future__ import annotations
 import operator
 import os
 import reprlib
-from typing import Optional
+from collections.abc import Sequence
+from typing import Optional, Union
 
 from . import errors
 
@@ -58,3 +59,19 @@ def seconds_of(name: str, value: object) -> Optional[float]:
     if not seconds >= 0:
         raise errors.InvalidArgument(f"{name} is {reprlib.repr(value)}; it must be a number of seconds, or None")
     return seconds
+
+
+def extents_of(shape: Union[int, Sequence[int]]) -> tuple[int, ...]:
+    """Elements per dimension; a number alone is one dimension. Raises InvalidArgument for others."""
+    try:
+        extents = tuple(operator.index(each) for each in shape)  # type: ignore[union-attr]
+    except TypeError:
+        try:
+            extents = (operator.index(shape),)  # type: ignore[arg-type]
+        except TypeError:
+            extents = (0,)
+    if any(extent < 1 or extent > 1 << 62 for extent in extents):
+        raise errors.InvalidArgument(
+            f"shape is {shape!r}; it must be whole numbers of at least 1, for example (4096, 4096)"
+        )
+    return extents

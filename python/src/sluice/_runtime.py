@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, NoReturn, Optional, Union, overload
 
-import operator
-import os
-
 from . import _core, _dtypes, _exit, _options, _trace, _weights, errors
-from ._checks import path_of, text_of, whole_of
+from ._checks import extents_of, path_of, text_of, whole_of
 from ._lease import Item, Iteration, Leasable, Lease, Op, part_of, request
 from ._options import Directory, Size
 from ._tensor import Tensor
@@ -119,7 +117,7 @@ class Runtime:
             off_lease = "none" if lowest == "hbm" else "readable"
         off_lease = text_of("off_lease", off_lease, '"readable"')
         element = _dtypes.parse(dtype)
-        extents = _extents(shape)
+        extents = extents_of(shape)
         called = "tensor" if name is None else text_of("name", name)
         library, counted = _library_type(element, extents)
         state = _core.create_tensor(
@@ -273,21 +271,6 @@ class Runtime:
         """Hands the library's log to the logger "sluice"."""
         for level, line in self._session.take_log():
             _log.log(level, "%s", line)
-
-
-def _extents(shape: Union[int, Sequence[int]]) -> tuple[int, ...]:
-    try:
-        extents = tuple(operator.index(each) for each in shape)  # type: ignore[union-attr]
-    except TypeError:
-        try:
-            extents = (operator.index(shape),)  # type: ignore[arg-type]
-        except TypeError:
-            extents = (0,)
-    if any(extent < 1 or extent > 1 << 62 for extent in extents):
-        raise errors.InvalidArgument(
-            f"shape is {shape!r}; it must be whole numbers of at least 1, for example (4096, 4096)"
-        )
-    return extents
 
 
 def _library_type(dtype: _dtypes.DType, shape: tuple[int, ...]) -> tuple[str, list[int]]:

@@ -6,14 +6,14 @@ from typing import Any, cast
 
 from .. import errors
 from . import _absent, _early, _slots
-from ._checkpoints import Checkpoints
+from ._saves import Saves
 from ._early import EarlyStep
 from ._shards import version_of
 from ._slots import Slot
 from ._step import go_on, numbers_of_nothing
 
 
-class StepsInBackward(Checkpoints):
+class StepsInBackward(Saves):
     """Part of an optimizer with step_in_backward=True. PagedOptimizer has the rest."""
 
     _numbers: dict[str, Any]  # figures of the last step

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from .. import errors
 from ._arguments import Options, number_of
-from ._checkpoints import Rates
+from ._state_dicts import Rates
 from ._optimizer import PagedOptimizer
 
 if TYPE_CHECKING:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import mmap
 import os
 import tempfile
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
 import torch
 
@@ -132,57 +131,6 @@ def clear(core: _core.Optimizer, slot: Slot, count: int) -> None:
     if slot.group >= 0:
         for number in range(count):
             _write(core, slot, number, None)
-
-
-def check_note(note: Any) -> None:
-    """Raises InvalidArgument for a user's note that is no text."""
-    if not isinstance(note, str):
-        raise errors.InvalidArgument(f"the note of a save is {type(note).__name__}; it must be text")
-
-
-def note_of(groups: Iterable[Mapping[str, Any]], empty: Mapping[str, int], note: str,
-            mark: Optional[Mapping[str, Any]]) -> str:
-    """The note of a save, as JSON: the plain options of groups, and the user's note.
-
-    ``empty``: steps of the parameters without elements, by name. ``mark``: of several ranks.
-    """
-    options = [{key: _plain(value) for key, value in group.items()
-                if key not in ("params", "param_names") and _plain(value) is not _NOT_PLAIN}
-               for group in groups]
-    return json.dumps({"note": note, "param_groups": options, "empty": dict(empty), "ranks": mark})
-
-
-class Note(NamedTuple):
-    """Contents of a save besides its states."""
-
-    groups: list[dict[str, Any]]  # options of each
-    empty: dict[str, int]         # steps of the parameters without elements, by name
-    text: str                     # the user's
-    mark: Optional[dict[str, Any]]
-
-
-def parse_note(text: str) -> Note:
-    """Parses a text of note_of; a save that C++ wrote has the note alone."""
-    try:
-        parsed = json.loads(text)
-        groups, note = parsed["param_groups"], parsed["note"]
-    except (ValueError, TypeError, KeyError):
-        return Note([], {}, text, None)
-    options = [{key: tuple(value) if isinstance(value, list) else value
-                for key, value in group.items()} for group in groups]
-    return Note(options, parsed.get("empty", {}), note, parsed.get("ranks"))
-
-
-_NOT_PLAIN = object()
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, torch.Tensor) and value.numel() == 1:
-        return value.item()
-    if isinstance(value, (tuple, list)):
-        values = [_plain(each) for each in value]
-        return _NOT_PLAIN if _NOT_PLAIN in values else values
-    return value if value is None or isinstance(value, (bool, int, float, str)) else _NOT_PLAIN
 
 
 def _write(core: _core.Optimizer, slot: Slot, number: Optional[int], value: Optional[Any]) -> None:

@@ -1,27 +1,25 @@
-"""Checkpoints of optimizers: state dicts as torch's, and the saves of the library."""
+"""StateDicts of optimizers: state dicts as torch's, and the saves of the library."""
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
-from typing import Any, Optional, Union
+from typing import Any, Optional
 
 import torch
 
 from .. import _core, errors
-from .._checks import path_of
-from . import _absent, _places, _ranks, _slots, _states
+from . import _slots, _states
 from ._compiled import not_compiled
-from ._shards import increment_version, is_dtensor, like, ranks, version_of
+from ._shards import like, version_of
 from ._slots import Slot
 from ._step import Step
 
 Rates = tuple[float, float, float, float, float]
 
 
-class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
+class StateDicts(torch.optim.Optimizer):  # type: ignore[misc]
     """Part of an optimizer that reads and writes whole states. PagedOptimizer has the rest."""
 
     # Names of the states, in the order of the library; whether the update depends on the number of
@@ -204,128 +202,6 @@ class Checkpoints(torch.optim.Optimizer):  # type: ignore[misc]
                                                    f"'{saved_of[index].name}' is")
                 saved_of[index] = slot
         return groups, saved_of
-
-    @not_compiled
-    def save(self, directory: Union[str, "os.PathLike[str]"], note: str = "") -> None:
-        """Writes parameters, states, rates and steps to ``directory``/optimizer.sluice.
-
-        The file has its name once it is whole. docs/optimizer.md says more of it. With DTensors of
-        several ranks each rank calls it and writes its own file, to ``directory``/rank-0-of-2 and so
-        on. It returns once all are whole, and raises the error of one rank on each. Every rank's file
-        from before stays if one could not be written, as on a full disk.
-        """
-        place = path_of("the directory of a save", directory)
-        _states.check_note(note)
-        if self._is_spread():
-            _ranks.together(self._prepare_save)
-            self._save_together(place, note)
-        else:
-            self._prepare_save()
-            self._write(place, note, None)
-
-    def _prepare_save(self) -> None:
-        self._finish()
-        self._refuse_half_loaded()
-        self._check_groups()
-        pairs = [(slot, self._rates(group, slot.steps)) for group, slot in self._pairs()]
-        for slot, rates in pairs:
-            _slots.check_unchanged(slot)
-            _absent.check(self, slot, rates)
-        for slot, rates in pairs:
-            _absent.clear(self, slot, rates)
-            self._core.set_rates(slot.group, rates)
-        self._refresh_masters(slot for slot, _ in pairs)
-
-    def _save_together(self, directory: str, note: str) -> None:
-        """Every rank's file is whole before one replaces the file from before."""
-        mark = _ranks.mark(self._slots.values())
-        try:
-            _ranks.together(lambda: self._write(_places.make_next(directory), note, mark))
-        except BaseException:
-            _places.drop_next(directory)
-            raise
-        try:
-            _ranks.together(lambda: _places.take_next(directory))
-        except errors.Error:
-            _places.put_back(directory)
-            raise
-        _places.drop_next(directory)
-
-    def _write(self, place: str, note: str, mark: Optional[dict[str, Any]]) -> None:
-        empty = {slot.name: slot.steps for slot in self._slots.values() if slot.group < 0}
-        self._core.save(place, _states.note_of(self.param_groups, empty, note, mark))
-
-    @not_compiled
-    def load(self, directory: Union[str, "os.PathLike[str]"]) -> str:
-        """Reads what ``save`` wrote: parameters and options of groups too; returns its note.
-
-        Any budgets, the same groups of parameters, and kind, states and seed; of DTensors the same
-        ranks, meshes and placements, and each rank calls it. Raises NotFound, InvalidArgument (names
-        what differs), DataLoss; nothing has changed then. It raises the error of one rank on each.
-        If only some ranks' states cannot be read, the other ranks refuse steps until the next load.
-        """
-        folder = path_of("the directory of a save", directory)
-        if self._is_spread():
-            place, note = _ranks.together(lambda: self._read_note(folder))
-            assert note.mark is not None
-            _ranks.check_whole(folder, note.mark)
-            _ranks.together(lambda: self._load_part(place))
-        else:
-            place, note = self._read_note(folder)
-            self._load_whole(place)
-        self._take_note(note)
-        return note.text
-
-    def _read_note(self, directory: str) -> tuple[str, _states.Note]:
-        """The folder of this rank's save and its note, which has been checked."""
-        place = _places.find(directory, self._is_sharded())
-        self._wait_unless_failed()
-        for _, slot in self._pairs():
-            _slots.check_unchanged(slot)
-        note = _states.parse_note(_core.read_note(place))
-        if self._is_spread():
-            _ranks.check_layouts(note.mark, self._slots.values())
-        return place, note
-
-    def _load_whole(self, place: str) -> None:
-        """Loads; Ctrl-C between the load and the note leaves half a load."""
-        before, self._half_loaded = self._half_loaded, True
-        try:
-            self._core.load(place)
-        except errors.Error:  # nothing has changed
-            self._half_loaded = before
-            raise
-        except BaseException:
-            self._note_all()
-            raise
-
-    def _load_part(self, place: str) -> None:
-        """Loads what this rank has; the load is whole once every rank has done it."""
-        self._core.load(place)
-        self._half_loaded = True
-        self._note_all()
-
-    def _take_note(self, note: _states.Note) -> None:
-        """Takes steps and the options of groups after a load."""
-        self._step = None
-        self.state = defaultdict(dict)
-        for group, saved in zip(self.param_groups, note.groups):
-            group.update(saved)
-        for group, slot in self._every():
-            empty = slot.group < 0
-            steps = note.empty.get(slot.name, 0) if empty else self._core.steps_of(slot.parameter)
-            rates = self._rates(group, steps) if empty else self._core.rates(slot.group)
-            if not empty:
-                increment_version(slot.tensor)
-            self._loaded(slot, steps, steps > 0 and self._keeps_states(rates))
-        self._half_loaded = False
-
-    def _is_spread(self) -> bool:
-        """Whether several ranks have a save together."""
-        return ranks() > 1 and self._is_sharded()
-
-    def _is_sharded(self) -> bool:
-        return any(is_dtensor(slot.tensor) for slot in self._slots.values())
 
     def _pairs(self) -> "list[tuple[dict[str, Any], Slot]]":
         """Each parameter that has elements, and its group."""
