@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -169,10 +170,13 @@ class Runtime {
   absl::Status EndIteration();
   /// Never blocks.
   Op BeginOp(OpOptions options);
-  /// Hints that these accesses come soon. Schedules do not record the hint. Blocks while the
-  /// request queue is full, but not for pages. Errors: InvalidArgument (unknown tensor, bad range
-  /// or tier, one page in two tiers), Cancelled (the Runtime shuts down).
-  absl::Status Prefetch(std::span<const Access> accesses);
+  /// Hints that these accesses come soon, or after `ops_ahead` further ops. Pages of later accesses
+  /// are not fetched yet. They stay in preference to pages whose next access is later or unknown,
+  /// until a schedule is recorded: policies that know no schedule pass over the hint. Schedules do
+  /// not record it. Blocks while the request queue is full, but not for pages. Errors:
+  /// InvalidArgument (unknown tensor, bad range or tier, one page in two tiers), Cancelled (the
+  /// Runtime shuts down).
+  absl::Status Prefetch(std::span<const Access> accesses, std::uint32_t ops_ahead = 0);
 
   /// Takes frames of hbm or dram out of paging, `bytes` rounded up to whole pages. Frames of dram
   /// beside a GPU are pinned memory, from which a framework may copy (see Lease::pinned). Blocks

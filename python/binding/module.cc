@@ -73,10 +73,12 @@ void CallRuntime(const Session& session, const Call& call) {
   RaiseIfError(WithoutGil([&] { return call(*runtime); }));
 }
 
-void Prefetch(const Session& session, const std::vector<Request>& requests) {
+void Prefetch(const Session& session,
+              const std::vector<Request>& requests,
+              std::uint32_t ops_ahead) {
   std::vector<Access> accesses;
   for (const Request& request : requests) accesses.push_back(AccessOf(request));
-  CallRuntime(session, [&](Runtime& runtime) { return runtime.Prefetch(accesses); });
+  CallRuntime(session, [&](Runtime& runtime) { return runtime.Prefetch(accesses, ops_ahead); });
 }
 
 void SetBudget(const Session& session, const std::string& tier, std::uint64_t bytes) {

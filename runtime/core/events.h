@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <variant>
@@ -66,9 +67,11 @@ struct Acquire {
   std::vector<PageRequest> requests;
 };
 
-/// A hint of pages that will be wanted soon (Runtime::Prefetch). It has no answer.
+/// A hint of pages that will be wanted soon, or after further ops (Runtime::Prefetch). It has no
+/// answer.
 struct PrefetchPages {
   std::vector<PageRequest> requests;
+  std::uint32_t ops_ahead = 0;  ///< ops before the use; 0: the pages come now
 };
 
 /// Gives up a ticket that was not granted; a granted one ignores it.

@@ -27,7 +27,7 @@ std::string Text(const Acquire& e) {
   return text;
 }
 std::string Text(const PrefetchPages& e) {
-  return fmt::format("prefetch {} pages", e.requests.size());
+  return fmt::format("prefetch {} pages, {} ops ahead", e.requests.size(), e.ops_ahead);
 }
 std::string Text(const Cancel& e) { return fmt::format("cancel ticket {}", e.ticket); }
 std::string Text(const Release& e) {

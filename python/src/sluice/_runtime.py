@@ -185,7 +185,7 @@ class Runtime:
     def prefetch(self, *items: Leasable, mode: str = "r", tier: Optional[str] = None) -> None:
         """A hint that leases of these come soon."""
         parts = [part_of(item, self) for item in items]
-        self._session.prefetch([request(part, mode, tier) for part in parts])
+        self._session.prefetch([request(part, mode, tier) for part in parts], 0)
 
     # --- reports ---
 

@@ -56,6 +56,22 @@ def test_one_pass_is_recorded_and_then_planned(tmp_path):
         assert report["read_bytes"] >= 0.4 * 3 * weights
 
 
+def test_the_first_pass_leaves_what_the_second_begins_with(tmp_path):
+    folder = checkpoints.write_model(tmp_path, MODELS["llama"])
+    model = checkpoints.on_meta(MODELS["llama"])
+    with stream_of(model, folder) as stream, torch.no_grad():
+        model(torch.ones(1, 4, dtype=torch.int64))
+        read = stream.report()["first_pass"]["read_bytes"]
+        first = stream._units[:2]
+        for unit in first:
+            unit.next = None  # none is asked for meanwhile
+            unit.enter(unit)
+            unit.leave(unit)
+        again = stream.report()["first_pass"]["read_bytes"] - read
+        # Pages that they share with others may have left.
+        assert again <= 3 * PAGE < 12 * PAGE < sum(unit.nbytes for unit in first)
+
+
 def test_with_room_for_all_every_byte_is_read_once(tmp_path):
     folder = checkpoints.write_model(tmp_path, MODELS["gpt2"])
     model = checkpoints.on_meta(MODELS["gpt2"])

@@ -330,7 +330,7 @@ class Core::Impl {
   void NoteComing(Page& p, TierIndex tier);
   void EndPrefetch(Page& p, std::uint64_t* counter);
   void On(const PrefetchPages& event);
-  void Hint(PageIndex index, const Goal& goal);
+  void Hint(PageIndex index, const Goal& goal, bool comes);
   bool FollowAdvice(TierIndex tier);
   void RefreshNextUses();
   void SetNextUse(PageIndex index, Position from);

@@ -249,12 +249,13 @@ bool Core::Impl::IsLetGo(TierIndex tier, const DueLeave& due) const {
   return idle && IsDue(due, due.leave.first_page) && FreeToLeave(p, tier);
 }
 
-/// Drops a page that was let go. Pages that come ahead displace no others. Returns whether there
-/// was such a page.
+/// Drops a page that was let go. Pages that come ahead displace no others. In the fastest tier, the
+/// page is one whose next use comes after that of the claim. Returns whether there was such a page.
 bool Core::Impl::DropLetGo(TierIndex tier, const Claim& claim) {
   std::deque<DueLeave>& let_go = tiers_[tier].let_go;
   while (!let_go.empty()) {
     const DueLeave due = let_go.front();
+    if (tier == 0 && due.next_use < claim.position) break;
     let_go.pop_front();
     const PageIndex index = due.leave.first_page;
     if (!IsLetGo(tier, due) || Moves(index, tier, claim)) continue;

@@ -17,17 +17,18 @@ void Core::Impl::On(const PrefetchPages& event) {
   for (const PageRequest& request : event.requests) {
     const Page& p = page(request.page);
     if (!p.exists || p.lost || (!p.content && request.mode != PageMode::kOverwrite)) continue;
-    Hint(request.page, Goal{request.tier, request.mode, request.map, book_.now()});
+    const Position use = book_.now() + event.ops_ahead;
+    Hint(request.page, Goal{request.tier, request.mode, request.map, use}, event.ops_ahead == 0);
   }
 }
 
-/// Notes a page that is wanted soon for another reason than its recorded use. Other hints do not
-/// displace it until it is used, or other ops are foreseen.
-void Core::Impl::Hint(PageIndex index, const Goal& goal) {
+/// Notes a page that is wanted for another reason than its recorded use. Hints of later uses do not
+/// displace it until it is used, or other ops are foreseen. `comes`: the page is fetched.
+void Core::Impl::Hint(PageIndex index, const Goal& goal, bool comes) {
   Page& p = page(index);
   p.hint_tier = goal.tier;
   p.hinted = goal.position;
-  AddGoal(index, goal);
+  if (comes) AddGoal(index, goal);
   UpdateFacts(index);
 }
 
@@ -43,7 +44,7 @@ bool Core::Impl::FollowAdvice(TierIndex tier) {
     if (!p.exists || p.dying || p.lost || !p.content || p.given_up) continue;
     Goal goal{tier, PageMode::kRead, p.next_tier == tier && p.next_map, book_.now()};
     goal.not_before = advice->not_before;
-    Hint(advice->page, goal);
+    Hint(advice->page, goal, true);
   }
   return advised;
 }

@@ -122,9 +122,9 @@ Op Runtime::BeginOp(OpOptions options) {
   return Op(std::make_shared<internal::OpState>(
       state_, internal::OpState::Identity(), engine::OpRecord()));  // an op whose requests fail
 }
-absl::Status Runtime::Prefetch(std::span<const Access> accesses) {
+absl::Status Runtime::Prefetch(std::span<const Access> accesses, std::uint32_t ops_ahead) {
   SLUICE_RETURN_IF_ERROR(state_->CheckProcess());
-  return state_->Prefetch(accesses);
+  return state_->Prefetch(accesses, ops_ahead);
 }
 
 absl::StatusOr<Reservation> Runtime::Reserve(TierId tier, Bytes bytes) {

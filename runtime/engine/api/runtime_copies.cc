@@ -96,7 +96,7 @@ class PieceCopier {
 
   absl::Status LeaseAndCopy(const Access& access, const std::optional<Access>& next) const {
     const auto ticket = parts_.runtime.AcquireAll(parts_.op, {&access, 1});
-    if (next) SLUICE_RETURN_IF_ERROR(parts_.runtime.Prefetch({&*next, 1}));
+    if (next) SLUICE_RETURN_IF_ERROR(parts_.runtime.Prefetch({&*next, 1}, 0));
     SLUICE_ASSIGN_OR_RETURN(const auto leases, ticket->Take());
     for (const std::span<std::byte> span : leases.front()->facts().spans) parts_.copy(span);
     return absl::OkStatus();

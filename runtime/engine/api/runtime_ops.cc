@@ -89,11 +89,11 @@ std::shared_ptr<TicketState> RuntimeState::AcquireAll(const std::shared_ptr<OpSt
   return ticket;
 }
 
-absl::Status RuntimeState::Prefetch(std::span<const Access> accesses) {
+absl::Status RuntimeState::Prefetch(std::span<const Access> accesses, std::uint32_t ops_ahead) {
   SLUICE_ASSIGN_OR_RETURN(engine::TicketPlan plan, PlanTicket(accesses, nullptr));
   if (plan.requests.empty()) return absl::OkStatus();
-  return mailbox_->Push(engine::PrefetchRequest{std::move(plan)}) ? absl::OkStatus()
-                                                                  : ShutDownError();
+  const bool pushed = mailbox_->Push(engine::PrefetchRequest{std::move(plan), ops_ahead});
+  return pushed ? absl::OkStatus() : ShutDownError();
 }
 
 }  // namespace sluice::internal

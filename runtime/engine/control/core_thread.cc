@@ -176,7 +176,7 @@ void CoreThread::On(DiscardRequest& request) {
 
 void CoreThread::On(PrefetchRequest& request) {
   if (owners_.FirstUnusable(request.plan) != nullptr) return;
-  Feed(core::PrefetchPages{std::move(request.plan.requests)});
+  Feed(core::PrefetchPages{std::move(request.plan.requests), request.ops_ahead});
 }
 
 void CoreThread::On(ReserveRequest& request) {

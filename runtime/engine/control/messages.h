@@ -64,6 +64,7 @@ struct DiscardRequest {
 /// A hint of accesses to come.
 struct PrefetchRequest {
   TicketPlan plan;
+  std::uint32_t ops_ahead = 0;
 };
 /// An event for the core as it is: marks of iterations, and, as notices, the tickets and tasks
 /// under way.

@@ -69,23 +69,23 @@ def _groups(stack: contextlib.ExitStack, kinds: Sequence[str],
 
 def _cold_rounds(setting: Setting, checkpoint: Checkpoint,
                  all_of: dict[str, Contestant]) -> list[dict[str, Any]]:
-    """Results of each contestant in each round, and the rate of the disk around them."""
+    """Results of each contestant in each round, and the rate of the disk around our run."""
     reads = Reads(checkpoint.files)
     all_of["resident"].call("open")
     all_of["accelerate"].call("open")
     all_of["resident"].call("run", decoded=DECODED)  # the first touch does not count
     rounds = []
-    before = reads.bytes_per_second()
     for _ in range(rounds_of(setting)):
         done: dict[str, Any] = {"resident": all_of["resident"].call("run", decoded=DECODED)}
+        rates = [reads.bytes_per_second()]
         for kind in ("sluice", "mapped", "accelerate"):
             drop([checkpoint.folder, checkpoint.offloaded()])
             done[kind] = _run_cold(all_of[kind], opens=kind != "accelerate")
+            if kind == "sluice":
+                rates.append(reads.bytes_per_second())
             _refuse_warm(kind, done[kind], checkpoint.nbytes)
             _refuse_other(kind, done[kind], done["resident"])
-        after = reads.bytes_per_second()
-        rounds.append({**done, "bytes_per_second": (before + after) / 2})
-        before = after
+        rounds.append({**done, "bytes_per_second": sum(rates) / len(rates)})
     return rounds
 
 

@@ -40,7 +40,10 @@ void RandomWorkload::Disturb() {
   }
 }
 
-void RandomWorkload::Prefetch() { driver_.Send(PrefetchPages{RandomOp(false).requests}); }
+void RandomWorkload::Prefetch() {
+  const std::uint32_t ops_ahead = Chance(300) ? Below(20) : 0;
+  driver_.Send(PrefetchPages{RandomOp(false).requests, ops_ahead});
+}
 
 void RandomWorkload::DiscardOne() {
   const auto request = RandomRequest(false);

@@ -311,6 +311,27 @@ TEST_F(SchedulingTest, HintsNeverKeepATicketFromItsFrames) {
   EXPECT_TRUE(Granted(waiting));
 }
 
+TEST_F(SchedulingTest, HintsOfLaterUsesKeepThePagesThatAreUsedFirst) {
+  struct Case {
+    std::string policy;
+    PageIndex left;
+  };
+  for (const auto& [policy, left] : {Case{"min", 1}, Case{"planned", 1}, Case{"lru", 0}}) {
+    StartTwoTiers(3, policy);
+    Create(8, 1);
+    WriteAll(8);
+    driver().Send(BeginIteration{0});
+    for (const auto& [page, ops_ahead] :
+         {std::pair(0u, 4u), std::pair(1u, 8u), std::pair(2u, 4u)}) {
+      RunOp({Read(page)}, 0, page);
+      driver().Send(PrefetchPages{{Read(page)}, ops_ahead});
+    }
+    RunOp({Read(3)}, 0, 3);
+    for (const PageIndex page : {0u, 1u, 2u}) EXPECT_EQ(Resident(page, 0), page != left) << policy;
+    EXPECT_EQ(CopiesIn(driver().Send(PrefetchPages{{Read(7)}, 1})), 0u) << "the page comes later";
+  }
+}
+
 TEST_F(SchedulingTest, TwoHopPageInPassesATierWhoseFramesAreAllPinned) {
   Start({.frames = {2, 7, 64}, .policy = "lru", .transit_frames = 2});
   Create(12, 2);

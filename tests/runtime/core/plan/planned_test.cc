@@ -361,6 +361,33 @@ TEST_F(PlannedTest, PagesThatStayAreKeptFromTheBeginOfAPlan) {
   }
 }
 
+TEST_F(PlannedTest, PagesThatAPlanFindsStayForTheirFirstUse) {
+  Start({.frames = {4, 64}, .policy = "planned", .prefetch_ops = 8});
+  Create({.segment = 9, .first_page = 0, .pages = 8, .lowest = 1, .file_home = true});
+  const Ops ops = ReadsOf({0, 1, 2, 3, 4, 5, 6, 7});
+  driver().Send(BeginIteration{0});
+  for (std::uint32_t step = 0; step < ops.size(); ++step) {
+    RunSteps(ops, step, step + 1);
+    driver().Send(PrefetchPages{ops[step], 8});
+  }
+  driver().Send(EndIteration{});
+  Plan plan;  // 5, 6 and 7 stay; each of the others comes one step before its use
+  plan.recording = driver().core().RecordedPlan(0).recording;
+  plan.leaves.resize(ops.size());
+  plan.fetches.resize(ops.size());
+  for (PageIndex page = 0; page < 5; ++page) {
+    plan.leaves[page].push_back({page, 1, 0});
+    plan.fetches[(page + 7) % 8].push_back({page, 1, 0, 1});
+  }
+  plan.ListReturns();
+  driver().Send(AdoptPlan{0, std::make_shared<const Plan>(std::move(plan))});
+  driver().Send(BeginIteration{0});
+  for (std::uint32_t step = 0; step < 3; ++step) {
+    for (PageIndex page = step; page < 3; ++page) EXPECT_TRUE(Resident(page, 0)) << page;
+    RunSteps(ops, step, step + 1);
+  }
+}
+
 TEST_F(PlannedTest, KeysHavePlansOfTheirOwn) {
   StartPlanned({4, 64}, 8);
   const Ops ops = ReadsOf({0, 1, 2, 3, 4, 5, 6, 7});

@@ -202,5 +202,5 @@ class Run:
         if not self._residents.ask(self, expert, self._soon):
             return False
         self._asked.add(expert)
-        self._session.prefetch(expert.requests)
+        self._session.prefetch(expert.requests, 0)
         return True

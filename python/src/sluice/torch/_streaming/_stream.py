@@ -191,6 +191,8 @@ class WeightStream:
 
     def _expect_order(self, room: Room) -> None:
         """Expects units to run in the order of the modules, until a pass is recorded."""
+        for unit in self._units:
+            unit.again_after = len(self._units)
         for unit, other in zip(self._units, self._units[1:]):
             if room.bytes_of([unit, other]) <= room.budget_bytes:
                 unit.next = other
@@ -199,7 +201,7 @@ class WeightStream:
         self._report.note_pass()
         if self._passes.count == 1:
             for unit in self._units:
-                unit.next = None
+                unit.next, unit.again_after = None, 0
 
 
 def stream_weights(model: torch.nn.Module, path: Directory, *, dram: Size,

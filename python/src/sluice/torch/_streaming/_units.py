@@ -109,6 +109,8 @@ class Unit:
         self.stall_seconds = 0.0
         # The unit that is likely to run next, whose weights are asked for meanwhile.
         self.next: Optional[Unit] = None
+        # Ops after which the unit is likely to run again, or 0. Weights of units that run sooner stay.
+        self.again_after = 0
         self._session = session
         self._slots = [slot for slot in slots
                        if not slot.by_expert and slot.weight.tensor is not None]
@@ -154,6 +156,8 @@ class Unit:
             self._inside.discard(entry)
             if not self._inside:
                 self.release()
+                if self.again_after > 0:
+                    self._session.prefetch(self._requests, self.again_after)
 
     def hold(self) -> None:
         """Leases the weights until ``release``. Raises as ``Runtime.lease``."""
@@ -170,7 +174,7 @@ class Unit:
         self.stall_seconds += time.perf_counter() - begin
         self.entries += 1
         if self.next is not None:
-            self._session.prefetch(self.next._requests)
+            self._session.prefetch(self.next._requests, 0)
 
     def release(self) -> None:
         """Ends the lease, or what there is of it."""
