@@ -41,7 +41,7 @@ void RandomWorkload::Disturb() {
 }
 
 void RandomWorkload::Prefetch() {
-  const std::uint32_t ops_ahead = Chance(300) ? Below(20) : 0;
+  const auto ops_ahead = static_cast<std::uint32_t>(Chance(300) ? Below(20) : 0);
   driver_.Send(PrefetchPages{RandomOp(false).requests, ops_ahead});
 }
 
