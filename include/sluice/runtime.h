@@ -172,10 +172,10 @@ class Runtime {
   Op BeginOp(OpOptions options);
   /// Hints that these accesses come soon, or after `ops_ahead` further ops. Pages of later accesses
   /// are not fetched yet. They stay in preference to pages whose next access is later or unknown,
-  /// until a schedule is recorded: policies that know no schedule pass over the hint. Schedules do
-  /// not record it. Blocks while the request queue is full, but not for pages. Errors:
-  /// InvalidArgument (unknown tensor, bad range or tier, one page in two tiers), Cancelled (the
-  /// Runtime shuts down).
+  /// until a schedule is recorded: policies that know no schedule pass over the hint. Ops count
+  /// within iterations. Schedules do not record the hint. Blocks while the request queue is full,
+  /// but not for pages. Errors: InvalidArgument (unknown tensor, bad range or tier, one page in two
+  /// tiers), Cancelled (the Runtime shuts down).
   absl::Status Prefetch(std::span<const Access> accesses, std::uint32_t ops_ahead = 0);
 
   /// Takes frames of hbm or dram out of paging, `bytes` rounded up to whole pages. Frames of dram
