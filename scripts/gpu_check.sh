@@ -98,7 +98,7 @@ leave_out() { emit "{\"case\":\"$1\",\"left_out\":\"$2\"}"; }
 
 facts() {
   local card commit
-  card=$(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null | head -n 1)
+  card=$(timeout 20 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null | head -n 1)
   commit=$(cat "$here/COMMIT" 2>/dev/null || git -C "$here" rev-parse HEAD 2>/dev/null)
   emit "{\"case\":\"machine\",\"date\":\"$(date -u +%F)\",\"gpu\":\"$card\",\"kernel\":\"$(uname -r)\",\"commit\":\"$commit\"}"
 }
