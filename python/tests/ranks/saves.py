@@ -108,6 +108,43 @@ def other_layouts(directory):
     return errors
 
 
+def killed(directory):
+    """Loads and saves after a save that ended when rank 0's file had its name, and rank 1's had not."""
+    parameter = halves(init_device_mesh("cpu", (2,)))
+    file = own_file(directory)
+    waiting = file.parent / "next" / file.name
+    with sluice.Runtime(**cases.RESIDENT) as runtime:
+        optimizer = sluice.torch.AdamW([parameter], lr=cases.LR, runtime=runtime)
+        saves = []
+        for _ in range(2):
+            update(parameter, optimizer)
+            optimizer.save(directory)
+            saves.append((file.read_bytes(), cases.digest([parameter])))
+        (older, _), (newer, wanted) = saves
+
+        def end_early(first):
+            waiting.parent.mkdir()
+            waiting.write_bytes(newer)
+            (waiting.parent / ".sluice-0123.partial").touch()
+            file.unlink() if first else file.write_bytes(older)
+
+        def loaded():
+            update(parameter, optimizer)
+            error = cases.error_of(lambda: optimizer.load(directory))
+            left = sorted(path.name for path in file.parent.iterdir())
+            return [error, cases.digest([parameter]) == wanted, left]
+
+        answers = []
+        for first in (True, False):
+            on_rank_1(lambda first=first: end_early(first))
+            answers.append(loaded())
+        on_rank_1(lambda: end_early(False))
+        with unittest.mock.patch.object(optimizer, "_write", side_effect=sluice.TierFull("full")):
+            refused = cases.error_of(lambda: optimizer.save(directory))
+        answers.append(loaded())
+    return {"loaded": answers, "refused": refused}
+
+
 def failed_rename(directory):
     """A save of which rank 1's file is whole and cannot take its name."""
     parameter = halves(init_device_mesh("cpu", (2,)))

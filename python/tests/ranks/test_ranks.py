@@ -129,6 +129,12 @@ def test_a_rename_that_fails_on_one_rank_leaves_the_files_from_before(both, spil
         assert answer["loaded"] == "no error" and answer["steps"] == 1
 
 
+def test_a_save_that_ended_among_its_renames_is_completed(both, spill):
+    for answer in both("saves.killed", directory=str(spill)):
+        assert answer["loaded"] == [["no error", True, ["optimizer.sluice"]]] * 3
+        assert answer["refused"] == "TierFull: rank 0: full"
+
+
 def test_a_save_of_another_layout_is_refused(both, spill):
     for rank, errors in enumerate(both("saves.other_layouts", directory=str(spill))):
         assert "at [1] of the mesh [2] with placements [Shard(0)], and was a" in errors["backwards"]

@@ -86,6 +86,12 @@ def _drop_folder(aside: str) -> None:
         os.rmdir(aside)
 
 
+def of_rank(directory: str) -> tuple[str, str]:
+    """The folder of this rank's file, and that in which its new one waits."""
+    place = _place(directory, True)
+    return place, os.path.join(place, _NEXT)
+
+
 def find(directory: str, sharded: bool) -> str:
     """The folder of this rank's save. Raises InvalidArgument if the save is of other ranks."""
     place = _place(directory, sharded)

@@ -8,7 +8,8 @@ from typing import Any, Optional, TypeVar
 
 import torch
 
-from .. import errors
+from .. import _core, errors
+from . import _notes, _places
 from ._shards import is_dtensor, ranks
 from ._slots import Slot, refuse
 
@@ -44,14 +45,41 @@ def mark(slots: Iterable[Slot]) -> dict[str, Any]:
     }
 
 
+def settle(directory: str) -> None:
+    """Completes a save whose processes ended while its files took their names. A collective call.
+
+    The files of all ranks were whole before that: each has its name, or waits beside it. Nothing
+    changes where the files with names belong together. Raises as ``together``.
+    """
+    own = tuple(_saved_in(place) for place in _places.of_rank(directory))
+    every = _gathered(own)
+    if len({named for named, _ in every}) == 1:
+        return
+    whole = set.intersection(*({saved for saved in each if saved is not None} for each in every))
+    if not whole:
+        return
+    last = max(whole, key=lambda saved: saved[1])
+    together(lambda: _places.take_next(directory) if own[0] != last else None)
+    _places.drop_next(directory)
+
+
+def _saved_in(place: str) -> Optional[tuple[str, int]]:
+    """Id and steps of the save of several ranks in a folder; None: there is none."""
+    try:
+        saved = _notes.parse_note(_core.read_note(place)).mark
+    except errors.Error:
+        return None
+    return None if saved is None else (saved["id"], saved["steps"])
+
+
 def check_whole(directory: str, saved: dict[str, Any]) -> None:
     """Raises DataLoss, on every rank, if the ranks' files are of several saves. A collective call."""
     each = _gathered((saved["id"], saved["steps"]))
     if len(set(each)) > 1:
         steps = ", ".join(f"{steps} of rank {rank}" for rank, (_, steps) in enumerate(each))
         raise errors.DataLoss(
-            f"'{directory}' has files of several saves, as the last one ended before every rank's file "
-            f"was written (steps: {steps}): load another save, and give each save a directory of its own"
+            f"'{directory}' has files of several saves, of which none has those of all ranks (steps: "
+            f"{steps}): load another save, and give each save a directory of its own"
         )
 
 

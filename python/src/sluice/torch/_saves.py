@@ -24,12 +24,14 @@ class Saves(StateDicts):
         The file has its name once it is whole. docs/optimizer.md says more of it. With DTensors of
         several ranks each rank calls it and writes its own file, to ``directory``/rank-0-of-2 and so
         on. It returns once all are whole, and raises the error of one rank on each. Every rank's file
-        from before stays if one could not be written, as on a full disk.
+        from before stays if one could not be written, as on a full disk. If the processes end while
+        the files take their names, the next load or save completes this one.
         """
         place = path_of("the directory of a save", directory)
         _notes.check_note(note)
         if self._is_spread():
             _ranks.together(self._prepare_save)
+            _ranks.settle(place)
             self._save_together(place, note)
         else:
             self._prepare_save()
@@ -79,6 +81,7 @@ class Saves(StateDicts):
         """
         folder = path_of("the directory of a save", directory)
         if self._is_spread():
+            _ranks.settle(folder)
             place, note = _ranks.together(lambda: self._read_note(folder))
             assert note.mark is not None
             _ranks.check_whole(folder, note.mark)
