@@ -59,6 +59,37 @@ def test_ours_goes_on_with_torchs_state(runtime, seed, ours, theirs, options):
     assert optimizing.off_by(mine, reference, 1e-2) <= 1e-6
 
 
+@pytest.mark.parametrize("model_first", [True, False])
+def test_a_model_is_loaded_before_or_after_its_optimizer(runtime, seed, model_first):
+    saved = optimizing.parameters(seed, torch.bfloat16)
+    first = sluice.torch.AdamW(saved, lr=1e-3, runtime=runtime)
+    optimizing.run(first, saved, seed, 3)
+    state_dict, values = first.state_dict(), [each.detach().clone() for each in saved]
+    loaded = optimizing.parameters(seed + 1, torch.bfloat16)
+    second = sluice.torch.AdamW(loaded, lr=1e-3, runtime=runtime)
+    loads = [lambda: [each.data.copy_(value) for each, value in zip(loaded, values)],
+             lambda: second.load_state_dict(state_dict)]
+    for load in loads if model_first else reversed(loads):
+        load()
+    for params, optimizer in ((saved, first), (loaded, second)):
+        optimizing.run(optimizer, params, seed, 2, first=3)
+    assert optimizing.same(loaded, saved)
+    masters = ([state["master"] for state in each.state_dict()["state"].values()]
+               for each in (second, first))
+    assert optimizing.same(*masters)
+
+
+def test_masters_in_a_state_dict_are_those_of_parameters_that_were_written(runtime, seed):
+    params = optimizing.parameters(seed, torch.bfloat16)
+    optimizer = sluice.torch.AdamW(params, lr=1e-3, runtime=runtime)
+    optimizing.run(optimizer, params, seed, 2)
+    with torch.no_grad():
+        params[0].view(-1)[::2] = 100.0
+    master = optimizer.state_dict()["state"][0]["master"]
+    assert (master.view(-1)[::2] == 100.0).all() and torch.equal(master.bfloat16(), params[0])
+    assert not torch.equal(master, params[0].float()), "the others have their digits"
+
+
 @pytest.mark.parametrize("states", ["fp32", "bf16", "8bit"])
 @pytest.mark.parametrize("dtype,master", [(torch.float32, True), (torch.bfloat16, True),
                                           (torch.bfloat16, False), (torch.float16, True)])

@@ -108,6 +108,34 @@ def other_layouts(directory):
     return errors
 
 
+def unlike_calls(directory):
+    """Errors of calls of which rank 1 makes another one than rank 0, and of those without a group."""
+    parameter = halves(init_device_mesh("cpu", (2,)))
+    second = dist.get_rank() == 1
+    errors = {}
+    with sluice.Runtime(**cases.RESIDENT) as runtime:
+        optimizer = sluice.torch.AdamW([parameter], lr=cases.LR, clip_norm=1.0, runtime=runtime)
+        update(parameter, optimizer)
+        calls = {
+            "note": lambda: optimizer.save(directory, 5 if second else "text"),
+            "save": lambda: optimizer.save("a\0b" if second else directory),
+            "load": lambda: optimizer.load(5 if second else directory),
+            "none": lambda: optimizer.save(os.path.join(directory, "none")),
+            "save, load": lambda: optimizer.load(directory) if second else optimizer.save(directory),
+        }
+        for name, call in calls.items():
+            errors[name] = cases.error_of(call)
+        with unittest.mock.patch("torch.distributed.is_initialized", return_value=False):
+            parameter.grad = torch.ones_like(parameter)
+            errors["no group"] = [cases.error_of(call) for call in (
+                optimizer.step, lambda: optimizer.save(directory), lambda: optimizer.load(directory))]
+        parameter.grad = None if second else torch.ones_like(parameter)
+        optimizer.step()
+        norm, steps = optimizer.gradient_norm, optimizer.state[parameter]["step"].item()
+    left = sorted(path.name for path in pathlib.Path(directory).rglob("*"))
+    return {"errors": errors, "norm": norm, "steps": steps, "left": left}
+
+
 def killed(directory):
     """Loads and saves after a save that ended when rank 0's file had its name, and rank 1's had not."""
     parameter = halves(init_device_mesh("cpu", (2,)))

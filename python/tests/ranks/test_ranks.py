@@ -119,7 +119,7 @@ def test_a_save_of_which_ranks_have_unequal_parts_is_refused_by_all(both, spill)
         assert errors["mended"] == "no error" and errors["steps"] == 2
         assert "rank 1: the save does not say how its elements are spread" in errors["no ranks"]
         assert errors["no folder"].startswith("InvalidArgument: rank 1: "), errors["no folder"]
-    assert "a state dict or a save first" in answers[0]["step"]
+    assert all("a state dict or a save first" in each["step"] for each in answers)
 
 
 def test_a_rename_that_fails_on_one_rank_leaves_the_files_from_before(both, spill):
@@ -127,6 +127,23 @@ def test_a_rename_that_fails_on_one_rank_leaves_the_files_from_before(both, spil
         assert answer["error"].startswith("InvalidArgument: rank 1: ") and "rank-1-of-2" in answer["error"]
         assert answer["left"] == ["optimizer.sluice"] and answer["same"]
         assert answer["loaded"] == "no error" and answer["steps"] == 1
+
+
+def test_calls_of_which_a_rank_makes_another_are_refused_by_all(both, spill):
+    answers = both("saves.unlike_calls", directory=str(spill))
+    for rank, answer in enumerate(answers):
+        errors = answer["errors"]
+        assert errors["note"] == "InvalidArgument: rank 1: the note of a save is int; it must be text"
+        for name in ("save", "load"):
+            assert errors[name].startswith("InvalidArgument: rank 1: the directory of a save is "), name
+        assert errors["none"] == f"NotFound: rank 0: there is no directory {spill}/none; make it first"
+        other = f"FailedPrecondition: rank {1 - rank} is in another call than this one ("
+        assert errors["save, load"].startswith(other), errors["save, load"]
+        for error in errors["no group"]:
+            assert error.startswith("FailedPrecondition: parameters are spread over several"), error
+        # Half of 32 gradients of 1 are there. The rank without any takes part in their norm.
+        assert answer["norm"] == pytest.approx(4) and answer["steps"] == 2 - rank
+        assert answer["left"] == []
 
 
 def test_a_save_that_ended_among_its_renames_is_completed(both, spill):

@@ -136,12 +136,12 @@ class PagedOptimizer(StepsInBackward):
         if before is not None and self._overlap is not None and not (before.failed or uncounted):
             repeats = False  # the step is under way, neither interrupted nor failed
         self._finish()
-        if repeats or not gathered.slots:
+        if repeats or not (gathered.slots or self._norm_given):
             return
         if uncounted:
             gathered = self._gather()  # rates may depend on the steps, of which there is one more
         self._refuse_half_loaded()
-        norm = norm_of(gathered.gradients) if self._norm_given else None
+        norm = norm_of(gathered.gradients, self._slots.tensors) if self._norm_given else None
         if not gathered.updates:  # this rank has no element of theirs
             self._numbers = numbers_of_nothing(norm)
             self._count(Step(gathered))

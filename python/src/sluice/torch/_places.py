@@ -24,13 +24,14 @@ _RANK = re.compile(r"rank-\d+-of-(\d+)")
 
 
 def make_next(directory: str) -> str:
-    """The folder of a rank's new file, which is made where the directory is there."""
+    """The folder of a rank's new file, which is made. Raises NotFound without the directory."""
     aside = os.path.join(_place(directory, True), _NEXT)
-    if os.path.isdir(directory):
-        with _named(f"'{aside}' cannot be made a folder"):
-            os.makedirs(aside, exist_ok=True)
-            with contextlib.suppress(FileNotFoundError):  # a process that was killed has left it
-                os.unlink(os.path.join(aside, _BEFORE))
+    if not os.path.isdir(directory):
+        raise errors.NotFound(f"there is no directory {directory}; make it first")
+    with _named(f"'{aside}' cannot be made a folder"):
+        os.makedirs(aside, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):  # a process that was killed has left it
+            os.unlink(os.path.join(aside, _BEFORE))
     return aside
 
 

@@ -19,8 +19,8 @@ _CARRY = ("carry it over with torch.distributed.checkpoint (get_state_dict, dcp.
           "set_state_dict)")
 
 
-def together(call: Callable[[], _Result]) -> _Result:
-    """Result of the call. An error of one rank is raised on all. A collective call."""
+def together(name: str, call: Callable[[], _Result]) -> _Result:
+    """Result of the call. An error of one rank is raised on all. A collective call of that name."""
     result: Optional[_Result] = None
     error: Optional[errors.Error] = None
     try:
@@ -28,7 +28,7 @@ def together(call: Callable[[], _Result]) -> _Result:
     except errors.Error as raised:
         error = raised
     own = None if error is None else (type(error).__name__, str(error))
-    for rank, each in enumerate(_gathered(own)):
+    for rank, each in enumerate(_gathered(name, own)):
         if each is not None:
             name, text = each
             raise getattr(errors, name)(f"rank {rank}: {text}") from error
@@ -39,7 +39,7 @@ def mark(slots: Iterable[Slot]) -> dict[str, Any]:
     """Entries of a rank's note about the save of all ranks. A collective call."""
     slots = list(slots)
     return {
-        "id": _gathered(uuid.uuid4().hex)[0],
+        "id": _gathered("id of a save", uuid.uuid4().hex)[0],
         "steps": max((slot.steps for slot in slots), default=0),
         "layouts": {slot.name: _layout_of(slot.tensor) for slot in slots},
     }
@@ -52,14 +52,14 @@ def settle(directory: str) -> None:
     changes where the files with names belong together. Raises as ``together``.
     """
     own = tuple(_saved_in(place) for place in _places.of_rank(directory))
-    every = _gathered(own)
+    every = _gathered("files of a save", own)
     if len({named for named, _ in every}) == 1:
         return
     whole = set.intersection(*({saved for saved in each if saved is not None} for each in every))
     if not whole:
         return
     last = max(whole, key=lambda saved: saved[1])
-    together(lambda: _places.take_next(directory) if own[0] != last else None)
+    together("files of a save", lambda: _places.take_next(directory) if own[0] != last else None)
     _places.drop_next(directory)
 
 
@@ -74,7 +74,7 @@ def _saved_in(place: str) -> Optional[tuple[str, int]]:
 
 def check_whole(directory: str, saved: dict[str, Any]) -> None:
     """Raises DataLoss, on every rank, if the ranks' files are of several saves. A collective call."""
-    each = _gathered((saved["id"], saved["steps"]))
+    each = _gathered("save to load", (saved["id"], saved["steps"]))
     if len(set(each)) > 1:
         steps = ", ".join(f"{steps} of rank {rank}" for rank, (_, steps) in enumerate(each))
         raise errors.DataLoss(
@@ -97,11 +97,17 @@ def check_layouts(saved: Optional[dict[str, Any]], slots: Iterable[Slot]) -> Non
                                     f"saved: load it with that layout, or {_CARRY}")
 
 
-def _gathered(value: Any) -> list[Any]:
-    """The values of all ranks."""
+def _gathered(name: str, value: Any) -> list[Any]:
+    """The values of all ranks. Raises FailedPrecondition where a rank is in a call of another name."""
     values: list[Any] = [None] * ranks()
-    torch.distributed.all_gather_object(values, value)
-    return values
+    torch.distributed.all_gather_object(values, (name, value))
+    for rank, each in enumerate(values):
+        if not (isinstance(each, tuple) and each[:1] == (name,)):
+            raise errors.FailedPrecondition(
+                f"rank {rank} is in another call than this one ({name}): one of its calls was interrupted, "
+                "and the ranks do not call in one order any more; end them, and load a save"
+            )
+    return [each for _, each in values]
 
 
 def _layout_of(tensor: Any) -> Optional[dict[str, Any]]:

@@ -11,7 +11,7 @@ from .._checks import path_of
 from . import _absent, _notes, _places, _ranks, _slots
 from ._state_dicts import StateDicts
 from ._compiled import not_compiled
-from ._shards import increment_version, is_dtensor, ranks
+from ._shards import check_group, increment_version, is_dtensor, ranks
 
 
 class Saves(StateDicts):
@@ -27,17 +27,17 @@ class Saves(StateDicts):
         from before stays if one could not be written, as on a full disk. If the processes end while
         the files take their names, the next load or save completes this one.
         """
-        place = path_of("the directory of a save", directory)
-        _notes.check_note(note)
         if self._is_spread():
-            _ranks.together(self._prepare_save)
+            place = _ranks.together("save", lambda: self._prepare_save(directory, note))
             _ranks.settle(place)
             self._save_together(place, note)
         else:
-            self._prepare_save()
-            self._write(place, note, None)
+            self._write(self._prepare_save(directory, note), note, None)
 
-    def _prepare_save(self) -> None:
+    def _prepare_save(self, directory: Any, note: Any) -> str:
+        """Checks all that a save needs. Returns the directory."""
+        place = path_of("the directory of a save", directory)
+        _notes.check_note(note)
         self._finish()
         self._refuse_half_loaded()
         self._check_groups()
@@ -48,17 +48,18 @@ class Saves(StateDicts):
             _absent.clear(self, slot, rates)
             self._core.set_rates(slot.group, rates)
         self._refresh_masters(slot for slot, _ in pairs)
+        return place
 
     def _save_together(self, directory: str, note: str) -> None:
         """Every rank's file is whole before one replaces the file from before."""
         mark = _ranks.mark(self._slots.values())
         try:
-            _ranks.together(lambda: self._write(_places.make_next(directory), note, mark))
+            _ranks.together("save", lambda: self._write(_places.make_next(directory), note, mark))
         except BaseException:
             _places.drop_next(directory)
             raise
         try:
-            _ranks.together(lambda: _places.take_next(directory))
+            _ranks.together("save", lambda: _places.take_next(directory))
         except errors.Error:
             _places.put_back(directory)
             raise
@@ -77,17 +78,17 @@ class Saves(StateDicts):
         Any budgets, the same groups of parameters, and kind, states and seed; of DTensors the same
         ranks, meshes and placements, and each rank calls it. Raises NotFound, InvalidArgument (names
         what differs), DataLoss; nothing has changed then. It raises the error of one rank on each.
-        If only some ranks' states cannot be read, the other ranks refuse steps until the next load.
+        If only some ranks' states cannot be read, all ranks refuse steps until the next load.
         """
-        folder = path_of("the directory of a save", directory)
         if self._is_spread():
+            folder = _ranks.together("load", lambda: path_of("the directory of a save", directory))
             _ranks.settle(folder)
-            place, note = _ranks.together(lambda: self._read_note(folder))
+            place, note = _ranks.together("load", lambda: self._read_note(folder))
             assert note.mark is not None
             _ranks.check_whole(folder, note.mark)
-            _ranks.together(lambda: self._load_part(place))
+            self._load_together(place)
         else:
-            place, note = self._read_note(folder)
+            place, note = self._read_note(path_of("the directory of a save", directory))
             self._load_whole(place)
         self._take_note(note)
         return note.text
@@ -115,11 +116,14 @@ class Saves(StateDicts):
             self._note_all()
             raise
 
-    def _load_part(self, place: str) -> None:
-        """Loads what this rank has; the load is whole once every rank has done it."""
-        self._core.load(place)
-        self._half_loaded = True
-        self._note_all()
+    def _load_together(self, place: str) -> None:
+        """Loads what this rank has. Half a load is left where a rank could not do it."""
+        try:
+            _ranks.together("load", lambda: self._core.load(place))
+        except BaseException:
+            self._half_loaded = True
+            self._note_all()
+            raise
 
     def _take_note(self, note: _notes.Note) -> None:
         """Takes steps and the options of groups after a load."""
@@ -139,8 +143,11 @@ class Saves(StateDicts):
         self._half_loaded = False
 
     def _is_spread(self) -> bool:
-        """Whether several ranks have a save together."""
-        return ranks() > 1 and self._is_sharded()
+        """Whether several ranks have a save together. Raises FailedPrecondition without their group."""
+        if not self._is_sharded():
+            return False
+        check_group(self._slots.tensors)
+        return ranks() > 1
 
     def _is_sharded(self) -> bool:
         return any(is_dtensor(slot.tensor) for slot in self._slots.values())

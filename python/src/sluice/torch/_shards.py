@@ -11,6 +11,8 @@ from typing import Any, Optional
 
 import torch
 
+from .. import errors
+
 _log = logging.getLogger("sluice")
 
 # Elements that are taken to double precision at a time.
@@ -79,6 +81,15 @@ def ranks() -> int:
     return int(distributed.get_world_size())
 
 
+def check_group(tensors: list[Any]) -> None:
+    """Raises FailedPrecondition for tensors of several ranks without their process group."""
+    if ranks() == 1 and any(is_dtensor(each) and each.device_mesh.size() > 1 for each in tensors):
+        raise errors.FailedPrecondition(
+            "parameters are spread over several ranks, and torch.distributed has no process group any "
+            "more: call this before destroy_process_group"
+        )
+
+
 def warn_of_budgets(share_is_given: bool) -> None:
     """Says it if each of several ranks takes the budgets of the whole host for its own."""
     if ranks() > 1 and not share_is_given and "LOCAL_WORLD_SIZE" not in os.environ:
@@ -86,24 +97,29 @@ def warn_of_budgets(share_is_given: bool) -> None:
                      "runtime; set LOCAL_RANK and LOCAL_WORLD_SIZE, or give share=", ranks())
 
 
-def norm_of(gradients: Iterable[Any]) -> float:
+def norm_of(gradients: Iterable[Any], parameters: list[Any]) -> float:
     """The norm of the gradients of all ranks, the same on each. A collective call of DTensors.
 
-    A plain gradient counts once: it is the same on every rank.
+    A plain gradient counts once: it is the same on every rank. ``parameters`` are all that may have
+    a gradient, on any rank. Raises FailedPrecondition without the ranks' process group.
     """
+    check_group(parameters)
     plain = 0.0
-    # Squares on this rank, by the mesh and its dimensions over which elements are spread.
-    spread: dict[tuple[Any, tuple[int, ...]], float] = {}
+    # Squares on this rank, in an order that all ranks have.
+    spread = {_spread_of(each): 0.0 for each in parameters if is_dtensor(each)}
     for gradient in gradients:
         squares = _squares(local_of(gradient))
-        if not is_dtensor(gradient):
+        if is_dtensor(gradient):
+            spread[_spread_of(gradient)] += squares
+        else:
             plain += squares
-            continue
-        dims = tuple(dim for dim, placement in enumerate(gradient.placements)
-                     if not placement.is_replicate())
-        key = (gradient.device_mesh, dims)
-        spread[key] = spread.get(key, 0.0) + squares
     return math.sqrt(plain + sum(_of_all(mesh, dims, each) for (mesh, dims), each in spread.items()))
+
+
+def _spread_of(tensor: Any) -> tuple[Any, tuple[int, ...]]:
+    """The mesh, and its dimensions over which elements are spread."""
+    dims = (dim for dim, placement in enumerate(tensor.placements) if not placement.is_replicate())
+    return tensor.device_mesh, tuple(dims)
 
 
 def _squares(tensor: Any) -> float:

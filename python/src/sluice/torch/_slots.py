@@ -14,6 +14,10 @@ from ._shards import is_dtensor, local_of, problem_of_layout, ranks, version_of
 DTYPES = {torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16"}
 
 
+# Version of a parameter whose master is to be compared with it.
+UNREAD = -1
+
+
 class Slot:
     """A parameter of an optimizer, which keeps it and its memory.
 
@@ -54,6 +58,11 @@ class Slot:
 
 class Slots(dict[int, Slot]):
     """Parameters of an optimizer, by id(tensor)."""
+
+    @property
+    def tensors(self) -> list[Any]:
+        """The parameters."""
+        return [slot.tensor for slot in self.values()]
 
     def __missing__(self, key: int) -> Slot:
         raise errors.InvalidArgument("param_groups has a tensor that was put there by hand; "

@@ -109,6 +109,8 @@ class StateDicts(torch.optim.Optimizer):  # type: ignore[misc]
                 if slot.group >= 0:
                     self._core.read_state(slot.parameter, number_of.get(name), values.data_ptr(),
                                           slot.count)
+                if name == _states.MASTER and slot.version != version_of(slot.tensor):
+                    _states.take_written(slot, values)
                 state[name] = like(slot.tensor, values)
         return read
 
@@ -117,8 +119,8 @@ class StateDicts(torch.optim.Optimizer):  # type: ignore[misc]
         """Loads a state dict as torch does: its own, or that of torch.optim's optimizer.
 
         Nothing is cast to the parameter's type. Parameters are loaded one at a time. A parameter
-        with a master takes the one in the state dict where that rounds to the parameter, else the
-        parameter. Raises InvalidArgument (names the parameter; nothing has changed). A load that ends
+        with a master takes the one in the state dict where that rounds to the parameter of the next
+        step, else the parameter: the model may be loaded before or after. Raises InvalidArgument (names the parameter; nothing has changed). A load that ends
         in the middle is repeated, or followed by another; steps, saves and state dicts are refused
         until one is whole.
         """
@@ -141,6 +143,8 @@ class StateDicts(torch.optim.Optimizer):  # type: ignore[misc]
             for load in loads:
                 load.write(self._core)
                 self._loaded(load.slot, load.steps, load.has_states)
+                if load.master is not None:
+                    load.slot.version = _slots.UNREAD  # the model may be loaded after its optimizer
         except BaseException:
             self.state = before
             self._note_all()

@@ -123,7 +123,13 @@ class Loaded:
         core.set_steps_of(slot.parameter, self.steps)
         if slot.master:
             _write(core, slot, None, slot.local if self.master is None else self.master)
-            core.refresh_master(slot.parameter)
+
+
+def take_written(slot: Slot, master: Any) -> None:
+    """Replaces elements of a master that do not round to the parameter by the parameter's."""
+    with torch.no_grad():
+        written = slot.local.detach()
+        master.copy_(torch.where(master.to(written.dtype) == written, master, written.float()))
 
 
 def clear(core: _core.Optimizer, slot: Slot, count: int) -> None:
