@@ -26,6 +26,25 @@ def test_the_state_is_empty_before_the_first_step(runtime, seed):
     assert not optimizer.state
 
 
+def test_adagrad_has_its_sums_from_the_start_as_torchs(runtime, spill, seed):
+    """torch.distributed.checkpoint takes a step with an optimizer that has none."""
+    options = {"lr": 0.1, "lr_decay": 0.5}
+    mine, reference = (optimizing.parameters(seed) for _ in range(2))
+    optimizer = sluice.torch.Adagrad(mine, runtime=runtime, **options)
+    optimizer.save(spill)
+    optimizer.load(spill)
+    torchs = torch.optim.Adagrad(reference, **options)
+    for each in (torchs.state_dict(), optimizer.state_dict()):
+        optimizer.load_state_dict(each)
+    torchs.load_state_dict(optimizer.state_dict())
+    model = torch.nn.ParameterList(mine)
+    get_optimizer_state_dict(model, optimizer)
+    for params, each in ((mine, optimizer), (reference, torchs)):
+        optimizing.run(each, params, seed, 3)
+    assert [state["step"] for state in optimizer.state.values()] == [3] * len(mine)
+    assert optimizing.off_by(mine, reference, 0.1) <= 1e-6
+
+
 PAIRS = [
     (sluice.torch.AdamW, torch.optim.AdamW, {"lr": 1e-2}),
     (sluice.torch.Adam, torch.optim.Adam, {"lr": 1e-2}),

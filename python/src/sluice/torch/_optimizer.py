@@ -95,6 +95,8 @@ class PagedOptimizer(StepsInBackward):
                 if id(slot.tensor) not in self._slots:
                     OWNERS.give_back(self, slot)
             raise
+        for slot in new:
+            self._loaded(slot, 0, self._begins_with_states)
 
     def _add(self, slot: Slot, group: Mapping[str, Any]) -> None:
         if slot.count > 0:

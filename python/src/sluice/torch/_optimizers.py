@@ -143,6 +143,7 @@ class Adagrad(PagedOptimizer):
 
     _kind = "adagrad"
     _state_names = ("sum",)
+    _begins_with_states = True
     _fixed = {"initial_accumulator_value": 0, "maximize": False, "differentiable": False}
 
     def __init__(self, params: Any, lr: float = 1e-2, lr_decay: float = 0.0,

@@ -100,6 +100,9 @@ class Saves(StateDicts):
         for _, slot in self._pairs():
             _slots.check_unchanged(slot)
         note = _notes.parse_note(_core.read_note(place))
+        if note.groups and len(note.groups) != len(self.param_groups):
+            raise errors.InvalidArgument(f"the save has {len(note.groups)} parameter groups, the "
+                                         f"optimizer {len(self.param_groups)}")
         if self._is_spread():
             _ranks.check_layouts(note.mark, self._slots.values())
         return place, note
@@ -139,7 +142,7 @@ class Saves(StateDicts):
             if not empty:
                 increment_version(slot.tensor)
             has_states = self._keeps_states(rates) != (slot.name in changed)
-            self._loaded(slot, steps, steps > 0 and has_states)
+            self._loaded(slot, steps, has_states and (steps > 0 or self._begins_with_states))
         self._half_loaded = False
 
     def _is_spread(self) -> bool:

@@ -26,6 +26,8 @@ class StateDicts(torch.optim.Optimizer):  # type: ignore[misc]
     # steps. Set by a subclass.
     _state_names: tuple[str, ...] = ()
     _counted = True
+    # Whether torch.optim's optimizer has states before the first step. Set by a subclass.
+    _begins_with_states = False
 
     state: "defaultdict[Any, dict[str, Any]]"
     _session: _core.Session
@@ -176,7 +178,7 @@ class StateDicts(torch.optim.Optimizer):  # type: ignore[misc]
         slot.steps = steps
         slot.has_states = has_states
         slot.version = version_of(slot.tensor)
-        if steps > 0:
+        if steps > 0 or has_states:
             self._note_steps(slot)
 
     def _match_groups(self, state_dict: Mapping[str, Any],
