@@ -21,6 +21,7 @@ RuntimeOptions OptionsOf(const DeviceBenchOptions& options, std::uint64_t page_b
   runtime.device = options.device;
   runtime.cuda.gpu = options.gpu;
   runtime.page_bytes = Bytes(page_bytes);
+  runtime.memory.keep_mappings = true;  // page-ins in place are measured, in debug builds, too
   runtime.hbm_bytes = Bytes(options.hbm_bytes);
   // All weights, with room for copies in flight.
   runtime.dram_bytes = Bytes(options.weights_bytes + 16 * page_bytes);
