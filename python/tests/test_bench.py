@@ -67,7 +67,9 @@ def test_each_case_measures(monkeypatch, spill):
         if name.startswith("stream/") or "deepspeed" in name:
             continue  # test_bench_stream.py, bench/test_bench_deepspeed.py
         line = case(Setting(str(spill), True)).as_dict(name)
-        assert math.isfinite(line["value"]) and line["ratio"] > 0, name
+        assert math.isfinite(line["value"]) and math.isfinite(line["ratio"]), name
+        # What torch.save adds is a difference of times, which other processes can make negative.
+        assert line["ratio"] > 0 or name == "activations/torch.save", name
         if name in ("step/nvme", "activations/offload"):
             assert line["reached"], "a disk of 1 B/s is the floor"
         if name == "step/nvme":
