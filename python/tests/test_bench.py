@@ -80,3 +80,20 @@ def test_without_fio_the_disk_is_not_judged(monkeypatch, spill):
     monkeypatch.setenv("PATH", "")
     with pytest.raises(Skipped, match="fio is not installed"):
         _machine.Disk(Setting(str(spill), True))
+
+
+def test_memory_on_huge_pages_has_them():
+    with open("/sys/kernel/mm/transparent_hugepage/enabled", encoding="ascii") as file:
+        if "[never]" in file.read():
+            pytest.skip("the system gives no huge pages")
+    before = _huge_bytes()
+    memory = _machine.on_huge_pages(16 << 20)
+    memory[:] = bytes(16 << 20)
+    assert _huge_bytes() - before >= 8 << 20
+
+
+def _huge_bytes():
+    """Bytes of this process on transparent huge pages."""
+    with open("/proc/self/smaps_rollup", encoding="ascii") as file:
+        (line,) = (line for line in file if line.startswith("AnonHugePages:"))
+    return int(line.split()[1]) << 10

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import mmap
 import os
 import struct
 import sys
@@ -22,6 +21,7 @@ import sluice.torch
 
 from ._belady import least_pages
 from ._checkpoint import module_of
+from ._machine import on_huge_pages
 from ._rows import Skipped
 
 PROMPT = 64
@@ -207,8 +207,7 @@ def _in_memory(path: str) -> dict[str, torch.Tensor]:
     """The weights of a file by name, in memory of their own, at the file's phase in a huge page."""
     huge = 2 << 20
     size = os.path.getsize(path)
-    memory = mmap.mmap(-1, size + huge)
-    memory.madvise(mmap.MADV_HUGEPAGE)
+    memory = on_huge_pages(size + huge)
     first = -torch.frombuffer(memory, dtype=torch.uint8).data_ptr() % huge
     with open(path, "rb") as file:
         file.readinto(memoryview(memory)[first:first + size])

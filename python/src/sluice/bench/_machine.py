@@ -49,6 +49,14 @@ class Disk:
         return moved / milliseconds * 1000
 
 
+def on_huge_pages(nbytes: int) -> mmap.mmap:
+    """Memory that has huge pages from its first multiple of 2 MiB on, where the system has any."""
+    # What is shared, as by default, has none.
+    memory = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    memory.madvise(mmap.MADV_HUGEPAGE)
+    return memory
+
+
 class Reads:
     """The rate of reads past the page cache, from files as they are into memory on huge pages.
 
@@ -68,8 +76,7 @@ class Reads:
             if error.errno != errno.EINVAL:
                 raise
             raise Skipped("the file system has no direct reads, which measure the disk") from None
-        self._memory = mmap.mmap(-1, (self._THREADS + 1) * self._BUFFER)
-        self._memory.madvise(mmap.MADV_HUGEPAGE)
+        self._memory = on_huge_pages((self._THREADS + 1) * self._BUFFER)
         first = -torch.frombuffer(self._memory, dtype=torch.uint8).data_ptr() % self._BUFFER
         whole = memoryview(self._memory)[first:first + self._THREADS * self._BUFFER]
         self._buffers = [whole[at:at + self._BUFFER] for at in range(0, len(whole), self._BUFFER)]
