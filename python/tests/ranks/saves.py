@@ -129,10 +129,14 @@ def unlike_calls(directory):
             parameter.grad = torch.ones_like(parameter)
             errors["no group"] = [cases.error_of(call) for call in (
                 optimizer.step, lambda: optimizer.save(directory), lambda: optimizer.load(directory))]
+        with sluice.Runtime(**cases.RESIDENT) as other:
+            lion = sluice.torch.Lion([halves(parameter.device_mesh)], runtime=other)
+            lion.save(directory)
+        errors["kind"] = cases.error_of(lambda: optimizer.load(directory))
         parameter.grad = None if second else torch.ones_like(parameter)
-        optimizer.step()
+        optimizer.step()  # nothing has changed in the load
         norm, steps = optimizer.gradient_norm, optimizer.state[parameter]["step"].item()
-    left = sorted(path.name for path in pathlib.Path(directory).rglob("*"))
+    left = sorted(path.name for path in own_file(directory).parent.iterdir())
     return {"errors": errors, "norm": norm, "steps": steps, "left": left}
 
 

@@ -143,7 +143,8 @@ def test_calls_of_which_a_rank_makes_another_are_refused_by_all(both, spill):
             assert error.startswith("FailedPrecondition: parameters are spread over several"), error
         # Half of 32 gradients of 1 are there. The rank without any takes part in their norm.
         assert answer["norm"] == pytest.approx(4) and answer["steps"] == 2 - rank
-        assert answer["left"] == []
+        assert errors["kind"].startswith("InvalidArgument: rank 0: "), errors["kind"]
+        assert answer["left"] == ["optimizer.sluice"]
 
 
 def test_a_save_that_ended_among_its_renames_is_completed(both, spill):

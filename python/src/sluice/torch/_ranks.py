@@ -21,18 +21,32 @@ _CARRY = ("carry it over with torch.distributed.checkpoint (get_state_dict, dcp.
 
 def together(name: str, call: Callable[[], _Result]) -> _Result:
     """Result of the call. An error of one rank is raised on all. A collective call of that name."""
+    result, failures = outcomes(name, call)
+    raise_first(failures)
+    return result  # type: ignore[return-value]
+
+
+def outcomes(name: str, call: Callable[[], _Result],
+             ) -> tuple[Optional[_Result], list[Optional[errors.Error]]]:
+    """Result of the call, and each rank's error. A collective call of that name."""
     result: Optional[_Result] = None
     error: Optional[errors.Error] = None
     try:
         result = call()
     except errors.Error as raised:
         error = raised
+    failures: list[Optional[errors.Error]] = []
     own = None if error is None else (type(error).__name__, str(error))
     for rank, each in enumerate(_gathered(name, own)):
-        if each is not None:
-            name, text = each
-            raise getattr(errors, name)(f"rank {rank}: {text}") from error
-    return result  # type: ignore[return-value]
+        failures.append(None if each is None else getattr(errors, each[0])(f"rank {rank}: {each[1]}"))
+    return result, failures
+
+
+def raise_first(failures: Iterable[Optional[errors.Error]]) -> None:
+    """Raises the error of the first rank that has one."""
+    for failure in failures:
+        if failure is not None:
+            raise failure
 
 
 def mark(slots: Iterable[Slot]) -> dict[str, Any]:

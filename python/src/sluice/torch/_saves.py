@@ -9,9 +9,9 @@ from typing import Any, Optional, Union
 from .. import _core, errors
 from .._checks import path_of
 from . import _absent, _notes, _places, _ranks, _slots
-from ._state_dicts import StateDicts
 from ._compiled import not_compiled
 from ._shards import check_group, increment_version, is_dtensor, ranks
+from ._state_dicts import StateDicts
 
 
 class Saves(StateDicts):
@@ -120,12 +120,16 @@ class Saves(StateDicts):
             raise
 
     def _load_together(self, place: str) -> None:
-        """Loads what this rank has. Half a load is left where a rank could not do it."""
+        """Loads what this rank has. Where only some ranks could, half a load is left on all."""
+        before, self._half_loaded = self._half_loaded, True
         try:
-            _ranks.together("load", lambda: self._core.load(place))
+            _, failures = _ranks.outcomes("load", lambda: self._core.load(place))
+            if all(failures):  # nothing has changed
+                self._half_loaded = before
+            _ranks.raise_first(failures)
         except BaseException:
-            self._half_loaded = True
-            self._note_all()
+            if self._half_loaded:
+                self._note_all()
             raise
 
     def _take_note(self, note: _notes.Note) -> None:
