@@ -16,9 +16,11 @@
 
 namespace sluice::base {
 
-/// Priority of threads when processors are short. kBulk: threads that move or hash bytes run at a
-/// nice value of 5. So they never keep threads waiting that decide and compute.
-enum class ThreadPriority { kPrompt, kBulk };
+/// Priority of threads when processors are short. kPrompt: threads that others wait for, and that
+/// work for a moment at a time, ask for a short slice of time. So they run soon after they wake up,
+/// beside threads that compute (Linux 6.12 and later; sched-eevdf.rst). kBulk: threads that move or
+/// hash bytes run at a nice value of at least 5. So threads that decide and compute go first.
+enum class ThreadPriority { kUsual, kPrompt, kBulk };
 
 struct WorkerPoolOptions {
   int threads = 1;
@@ -78,6 +80,6 @@ class WorkerPool {
 /// it.
 void SetUpThread(const std::string& name,
                  const std::vector<int>& cpus,
-                 ThreadPriority priority = ThreadPriority::kPrompt);
+                 ThreadPriority priority = ThreadPriority::kUsual);
 
 }  // namespace sluice::base

@@ -62,6 +62,7 @@ RuntimeOptions Modest() {
   options.worker_threads = 1;                      // they hash and verify
   options.request_queue_capacity = 64;             // tickets beyond it are just not ready yet
   options.io.queue_depth = 8;                      // requests in flight
+  options.io.bytes_in_flight = 4_MiB;              // others wait for these
   options.io.merge = 0_B;                          // each page is a request of its own
   options.io.keep_free = 64_MiB;                   // space of the file system that others may need
   options.io.io_uring = Use::kOff;                 // threads in its place, to compare

@@ -107,10 +107,12 @@ class EventListener {
   virtual void OnLeaseStalled(const LeaseStalledEvent&) {}
 };
 
-/// An interval of a timeline: a transfer on a link, a stall, or an update of an optimizer.
+/// An interval of a timeline: a transfer on a link, a read from a file that is a home, a stall, or
+/// an update of an optimizer.
 struct TraceSpan {
-  std::string track;  ///< "hbm-dram in", "dram-nvme out", "stall"; OptimizerOptions::lane
-  std::string name;   ///< tensor or op; for an optimizer also the number of elements
+  /// "hbm-dram in", "dram-nvme out", "file in", "stall"; OptimizerOptions::lane.
+  std::string track;
+  std::string name;  ///< tensor or op; for an optimizer also the number of elements
   std::chrono::steady_clock::time_point begin;
   std::chrono::steady_clock::time_point end;
 };

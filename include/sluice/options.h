@@ -68,6 +68,11 @@ struct IoOptions {
   /// Requests in flight per drive, of all processes of a Share, 1 to 1024. A direction of a link
   /// has at most min(queue_depth / 2, max(16, slots / 8)) pages in flight, and at least one.
   std::uint32_t queue_depth = 32;
+  /// Bytes in flight per drive, of all processes of a Share, from which on further requests wait.
+  /// Two of each process may always be in flight. Reads of files that are homes have such a limit
+  /// of their own. More bytes make few disks faster, and a page that is needed now waits for all of
+  /// them. Storage behind a network may need more.
+  Bytes bytes_in_flight = 8_MiB;
   /// io_uring. Fallback "io_uring": pread and pwrite on threads.
   Use io_uring = Use::kAuto;
   /// O_DIRECT. Fallback "o_direct": buffered I/O.
@@ -104,7 +109,7 @@ struct MemoryOptions {
 /// Share of the host for this process: number `index` of `count`. Each process has an equal part,
 /// rounded down, of what the options give to the host:
 /// - dram_bytes and nvme_bytes, with nvme_bytes / count on the drives together
-/// - io.queue_depth and worker_threads, at least 1 of each
+/// - io.queue_depth and worker_threads, at least 1 of each; io.bytes_in_flight
 /// - RLIMIT_MEMLOCK
 /// hbm_bytes and all other options hold for each process. `index` is only checked: below `count`.
 struct Share {

@@ -14,7 +14,7 @@ namespace sluice::io {
 
 absl::StatusOr<std::unique_ptr<BlockingEngine>> BlockingEngine::Create(const Options& options,
                                                                        PerformFn perform) {
-  auto engine = absl::WrapUnique(new BlockingEngine(options.name, std::move(perform)));
+  auto engine = absl::WrapUnique(new BlockingEngine(options, std::move(perform)));
   SLUICE_RETURN_IF_ERROR(engine->Start(options));
   return engine;
 }
@@ -36,7 +36,7 @@ BlockingEngine::~BlockingEngine() {
     base::MutexLock lock(mutex_);
     SLUICE_CHECK(queue_.empty(), "an engine is destroyed after its last request");
     stopping_ = true;
-    not_empty_.NotifyAll();
+    may_take_.NotifyAll();
   }
   for (std::thread& thread : threads_) thread.join();
 }
@@ -44,7 +44,7 @@ BlockingEngine::~BlockingEngine() {
 void BlockingEngine::SubmitChecked(IoRequest* request) {
   base::MutexLock lock(mutex_);
   queue_.Push(request, RequestQueue::Clock::now());
-  not_empty_.NotifyOne();
+  if (HasRoom()) may_take_.NotifyOne();
 }
 
 void BlockingEngine::Hasten(const IoFile& file, std::uint64_t offset, std::uint64_t bytes) {
@@ -58,14 +58,33 @@ std::string BlockingEngine::features() const {
 
 void BlockingEngine::Run() {
   while (IoRequest* request = WaitForRequest()) {
-    request->Complete(perform_(request->command));
+    const std::uint64_t bytes = request->command.bytes;
+    const std::int64_t result = perform_(request->command);
+    NotePerformed(bytes);  // the disk first: the next request begins before the callback
+    request->Complete(result);
   }
+}
+
+bool BlockingEngine::HasRoom() const {
+  return in_flight_ < kRequestsLeast || bytes_in_flight_ < bytes_in_flight_max_;
+}
+
+void BlockingEngine::NotePerformed(std::uint64_t bytes) {
+  base::MutexLock lock(mutex_);
+  --in_flight_;
+  bytes_in_flight_ -= bytes;
+  if (!queue_.empty() && HasRoom()) may_take_.NotifyOne();
 }
 
 IoRequest* BlockingEngine::WaitForRequest() {
   base::MutexLock lock(mutex_);
-  while (queue_.empty() && !stopping_) not_empty_.Wait(mutex_);
-  return queue_.Pop(RequestQueue::Clock::now());
+  while ((queue_.empty() || !HasRoom()) && !stopping_) may_take_.Wait(mutex_);
+  IoRequest* const request = queue_.Pop(RequestQueue::Clock::now());
+  if (request == nullptr) return nullptr;
+  ++in_flight_;
+  bytes_in_flight_ += request->command.bytes;
+  if (!queue_.empty() && HasRoom()) may_take_.NotifyOne();
+  return request;
 }
 
 }  // namespace sluice::io

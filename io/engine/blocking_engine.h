@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -22,6 +24,8 @@ class BlockingEngine final : public IoEngine {
   struct Options {
     std::string_view name;  ///< a literal
     std::uint32_t threads = 1;
+    /// IoEngineOptions::bytes_in_flight_max.
+    std::uint64_t bytes_in_flight_max = std::numeric_limits<std::uint64_t>::max();
     std::vector<int> cpus;
   };
 
@@ -38,17 +42,24 @@ class BlockingEngine final : public IoEngine {
   void SubmitChecked(IoRequest* request) override;
 
  private:
-  BlockingEngine(std::string_view name, PerformFn perform)
-      : name_(name), perform_(std::move(perform)) {}
+  BlockingEngine(const Options& options, PerformFn perform)
+      : name_(options.name),
+        bytes_in_flight_max_(options.bytes_in_flight_max),
+        perform_(std::move(perform)) {}
   absl::Status Start(const Options& options);
   void Run();
   IoRequest* WaitForRequest();
+  void NotePerformed(std::uint64_t bytes);
+  bool HasRoom() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string_view name_;
+  const std::uint64_t bytes_in_flight_max_;
   const PerformFn perform_;
   base::Mutex mutex_;
-  base::CondVar not_empty_;
+  base::CondVar may_take_;
   RequestQueue queue_ ABSL_GUARDED_BY(mutex_);
+  std::uint32_t in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::uint64_t bytes_in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };

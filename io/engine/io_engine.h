@@ -130,12 +130,17 @@ class IoEngine {
   virtual void SubmitChecked(IoRequest* request) = 0;
 };
 
+/// Requests that the kernel holds whatever bytes they move, where queue_depth allows.
+inline constexpr std::uint32_t kRequestsLeast = 2;
+
 /// Flags of sync_file_range: wait for writeback in flight, start that of the rest, wait for it.
 inline constexpr unsigned kWriteBackFlags = 7;
 
 struct IoEngineOptions {
   /// Requests that the kernel holds at a time, 1 to 1024.
   std::uint32_t queue_depth = 32;
+  /// Bytes that the kernel holds, from which on further requests wait, but for two at a time.
+  std::uint64_t bytes_in_flight_max = std::numeric_limits<std::uint64_t>::max();
   /// Largest request, in bytes, that io_uring makes of several waiting ones. Only requests of one
   /// direction that are adjacent in one file are merged. 0: no request is merged.
   std::uint64_t merge_bytes_max = 0;

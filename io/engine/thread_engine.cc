@@ -40,6 +40,7 @@ absl::StatusOr<std::unique_ptr<IoEngine>> MakeThreadEngine(const IoEngineOptions
   return BlockingEngine::Create(
       BlockingEngine::Options{.name = "threads",
                               .threads = std::min(options.queue_depth, kThreadsMax),
+                              .bytes_in_flight_max = options.bytes_in_flight_max,
                               .cpus = options.cpus},
       Perform);
 }

@@ -69,7 +69,7 @@ absl::Status UringEngine::Start() {
 
 void UringEngine::Run(RingStart& start) {
   BlockAllSignals();
-  base::SetUpThread("sluice-io", options_.cpus);
+  base::SetUpThread("sluice-io", options_.cpus, base::ThreadPriority::kPrompt);
   const RingOptions options{RingEntries(options_.queue_depth), options_.files};
   absl::StatusOr<RingInfo> created = CreateRing(options, &ring_);
   const bool usable = created.ok();
@@ -156,11 +156,17 @@ void UringEngine::FillRing() {
   }
 }
 
+/// Whether the kernel may have one more request.
+bool UringEngine::HasRoom() const {
+  if (in_flight_ >= options_.queue_depth) return false;
+  return in_flight_ < kRequestsLeast || bytes_in_flight_ < options_.bytes_in_flight_max;
+}
+
 std::vector<UringBatch*>& UringEngine::TakeWaiting() {
   taken_.clear();
   base::MutexLock lock(mutex_);
   const RequestQueue::Clock::time_point now = RequestQueue::Clock::now();
-  while (in_flight_ + taken_.size() < options_.queue_depth && !free_.empty() && !queue_.empty()) {
+  while (HasRoom() && !free_.empty() && !queue_.empty()) {
     UringBatch& batch = *free_.back();
     free_.pop_back();
     batch.Take(queue_.Pop(now));
@@ -170,6 +176,8 @@ std::vector<UringBatch*>& UringEngine::TakeWaiting() {
       batch.Take(next);
     }
     taken_.push_back(&batch);
+    ++in_flight_;
+    bytes_in_flight_ += batch.bytes();
   }
   return taken_;
 }
@@ -177,7 +185,7 @@ std::vector<UringBatch*>& UringEngine::TakeWaiting() {
 /// Whether the thread may sleep: there is no call, and no request that the ring has room for.
 bool UringEngine::MaySleep() {
   base::MutexLock lock(mutex_);
-  if (!calls_.empty() || (!queue_.empty() && in_flight_ < options_.queue_depth)) return false;
+  if (!calls_.empty() || (!queue_.empty() && HasRoom())) return false;
   // A completion wakes the thread if requests are left over.
   may_sleep_ = queue_.empty();
   return true;
@@ -198,7 +206,6 @@ void UringEngine::Prepare(UringBatch* batch) {
   PrepareEntry(numbers_, batch->first_command(), batch->pieces(), sqe);
   merged_.fetch_add(batch->pieces().size() - 1, std::memory_order_relaxed);
   io_uring_sqe_set_data(sqe, batch);
-  ++in_flight_;
   unsubmitted_.push_back(batch);
 }
 
@@ -273,6 +280,7 @@ void UringEngine::TakeCompletion(const io_uring_cqe& cqe) {
 void UringEngine::NoteCompleted(UringBatch* batch, std::int64_t result) {
   completed_.push_back({batch, result});
   --in_flight_;
+  bytes_in_flight_ -= batch->bytes();
 }
 
 void UringEngine::RunCompletions() {

@@ -61,6 +61,7 @@ class UringEngine final : public IoEngine {
   std::vector<UringBatch*>& TakeWaiting();
   void Prepare(UringBatch* batch);
   void ArmWake();
+  bool HasRoom() const;
   bool Finished();
   bool MaySleep();
   void Submit(unsigned completions_wanted);
@@ -93,6 +94,7 @@ class UringEngine final : public IoEngine {
   bool wake_armed_ = false;
   std::uint64_t wake_count_ = 0;
   std::uint32_t in_flight_ = 0;
+  std::uint64_t bytes_in_flight_ = 0;
   int refusals_in_a_row_ = 0;
   /// Batches: as many as the kernel may have, and as many again with callbacks still to run. Never
   /// moved.

@@ -48,6 +48,8 @@ struct PageStoreOptions {
   std::uint32_t files = 0;
   /// Requests that the kernel holds at a time, 1 to 1024.
   std::uint32_t queue_depth = 32;
+  /// IoEngineOptions::bytes_in_flight_max.
+  std::uint64_t bytes_in_flight_max = std::numeric_limits<std::uint64_t>::max();
   /// Bytes up to which io_uring makes one request of waiting ones of adjacent slots; 0: none.
   std::uint64_t merge_bytes_max = std::uint64_t{1} << 20;
   /// Bytes of memory that the ring pins at most (RegisterMemory).

@@ -27,6 +27,7 @@ absl::Status InvalidOption(std::string_view option, std::uint64_t value, std::st
 
 absl::Status MakeEngine(const PageStoreOptions& options, PageStoreParts* parts) {
   IoEngineOptions engine_options{.queue_depth = options.queue_depth,
+                                 .bytes_in_flight_max = options.bytes_in_flight_max,
                                  .merge_bytes_max = options.merge_bytes_max,
                                  .registered_bytes_max = options.registered_bytes_max,
                                  .cpus = options.cpus};

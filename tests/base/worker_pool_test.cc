@@ -1,9 +1,15 @@
 #include "base/worker_pool.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <latch>
 #include <memory>
 #include <string>
@@ -126,6 +132,53 @@ TEST(WorkerPoolTest, ThreadsCarryTheNameCutToFifteenCharacters) {
     pool.Submit([&] { pthread_getname_np(pthread_self(), name.data(), name.size()); });
   }
   EXPECT_STREQ(name.c_str(), "sluice-a-rather");
+}
+
+/// The kernel's sched_attr of a thread of this priority; a size of 0: the system call is refused.
+struct SchedAttr {
+  std::uint32_t size = 0;
+  std::uint32_t policy = 0;
+  std::uint64_t flags = 0;
+  std::int32_t nice = 0;
+  std::uint32_t priority = 0;
+  std::uint64_t runtime = 0;
+  std::uint64_t deadline = 0;
+  std::uint64_t period = 0;
+};
+SchedAttr AttributesOf(ThreadPriority priority) {
+  SchedAttr found;
+  std::thread([&] {
+    SetUpThread("test-priority", {}, priority);
+    syscall(SYS_sched_getattr, 0, &found, sizeof(found), 0);
+  }).join();
+  return found;
+}
+
+TEST(WorkerPoolTest, BulkThreadsGiveWay) {
+  const int usual = getpriority(PRIO_PROCESS, 0);
+  int bulk = 0;
+  {
+    WorkerPool pool({.threads = 1});
+    pool.Submit([&] { bulk = getpriority(PRIO_PROCESS, static_cast<id_t>(gettid())); });
+  }
+  EXPECT_EQ(bulk, std::max(usual, 5));
+}
+
+TEST(WorkerPoolTest, PromptThreadsHaveShortSlicesThatTheirOwnThreadsHaveNot) {
+  const SchedAttr usual = AttributesOf(ThreadPriority::kUsual);
+  if (usual.policy != SCHED_OTHER || usual.runtime == 0) {
+    GTEST_SKIP() << "slices cannot be asked for here: the kernel is below 6.12, or refuses";
+  }
+  const SchedAttr prompt = AttributesOf(ThreadPriority::kPrompt);
+  EXPECT_EQ(prompt.runtime, 100'000U);
+  EXPECT_EQ(prompt.nice, usual.nice);
+  EXPECT_EQ(prompt.policy, usual.policy);
+  SchedAttr child;
+  std::thread([&] {
+    SetUpThread("test-priority", {}, ThreadPriority::kPrompt);
+    child = AttributesOf(ThreadPriority::kUsual);
+  }).join();
+  EXPECT_EQ(child.runtime, usual.runtime);
 }
 
 TEST(WorkerPoolTest, ThreadsKeepToTheProcessorsGiven) {

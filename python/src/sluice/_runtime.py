@@ -30,9 +30,9 @@ class Runtime:
         not be writable by others. None: /var/tmp/sluice-<uid>.
     share
         (number, count) of this process among those of the host. Each has one part in count of dram,
-        nvme_bytes, io.queue_depth, workers.threads (at least 1 of these two) and the limit of locked
-        memory; all other options hold for each process. None: by LOCAL_RANK and LOCAL_WORLD_SIZE,
-        which torchrun sets; else all of them.
+        nvme_bytes, io.bytes_in_flight, io.queue_depth and workers.threads (at least 1 of these two),
+        and the limit of locked memory; all other options hold for each process. None: by LOCAL_RANK
+        and LOCAL_WORLD_SIZE, which torchrun sets; else all of them.
     options
         Any key of docs/configuration.md, its sections as dicts: ``page_bytes="1MiB"``,
         ``io={"queue_depth": 64}``, ``scheduler={"policy": "lru"}``, or ``**{"io.queue_depth": 64}``.
@@ -209,7 +209,8 @@ class Runtime:
     def trace(self, path: Directory) -> AbstractContextManager[None]:
         """Writes a timeline of the ``with`` block to ``path``: Perfetto and chrome://tracing read it.
 
-        Tracks: each direction of a link with its transfers, by tensor; "stall", by op; and what the
+        Tracks: each direction of a link with its transfers, by tensor; "file in", the reads from
+        files of weights and of other homes, by tensor; "stall", by op; and what the
         program begins and ends meanwhile, "iteration" and "op", with leases outside an op.
         """
         return _trace.trace(self._session, self._blocks, path_of("path", path))

@@ -178,6 +178,12 @@ def test_passes_that_are_warm_or_compute_something_else_are_refused():
     assert Row(1.0, "s", 0.5, 1.1, at_limit=False).as_dict("x")["reached"] is False
 
 
+def test_the_floor_of_each_pass_is_what_takes_longer_there():
+    passes = [{"seconds": 2.0}, {"seconds": 0.1}, {"seconds": 0.1}]
+    each = {"resident": {"passes": passes}, "bytes_per_second": 100.0}
+    assert _stream.floor(each, [100, 50, 5]) == pytest.approx(2.0 + 0.5 + 0.1)
+
+
 def test_the_least_bytes_are_those_of_the_bound(seed, tmp_path):
     source = random.Random(seed)
     even = [set(range(at, at + 10)) for at in range(0, 120, 10)]

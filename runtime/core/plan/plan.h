@@ -66,6 +66,9 @@ struct PlanInput {
   std::vector<PlanItem> items;
   std::vector<FrameIndex> frames;  ///< frames per tier that pages may fill
   std::vector<PlanLink> links;
+  /// Pages that are to be under way on the last link while others are asked for, so that the link
+  /// goes on.
+  std::uint32_t pages_under_way = 0;
   Objective objective = Objective::kTime;
   /// Whether pages that come before there is room for them come later instead. Uses wait for these
   /// then, not for pages that had to leave for them.

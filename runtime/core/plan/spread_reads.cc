@@ -14,10 +14,6 @@ namespace {
 /// Pages of a step come in so many parts, each as soon as there are frames for it.
 constexpr std::int64_t kParts = 8;
 
-/// Factor on the pages that the link brings while a step computes, so many of which may come. A
-/// disk is slow with few reads left under way.
-constexpr double kAhead = 2;
-
 bool IsReadOnce(const PlanItem& item) { return item.uses.size() == 1; }
 
 /// Whether steps follow each other, and all that they do is read what is in the last tier.
@@ -46,7 +42,8 @@ class Shares {
       }
     }
     for (const double seconds : input.step_seconds) {
-      const double pages = kAhead * seconds / std::max(input.links[0].in_s, 1e-12);
+      const double brought = std::round(seconds / std::max(input.links[0].in_s, 1e-12));
+      const double pages = input.pages_under_way + brought;
       ahead_.push_back(static_cast<std::int64_t>(std::min<double>(pages, input.frames[0])));
     }
   }
@@ -99,7 +96,7 @@ class Shares {
   std::int64_t moving_ = 0;
   std::vector<std::int64_t> pages_;
   std::vector<std::int64_t> stay_;
-  std::vector<std::int64_t> ahead_;  ///< pages that the link brings while the step computes
+  std::vector<std::int64_t> ahead_;  ///< pages that may come while the step computes
 };
 
 /// Iterations of a plan that only reads, one after the other, without anything else.

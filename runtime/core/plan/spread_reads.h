@@ -16,7 +16,8 @@ namespace sluice::core {
 ///
 /// So each op keeps as many pages that as many come for each op as for any other. A step then takes
 /// fewer frames, so more pages stay. With equal ops as few pages come as in Belady's optimum over
-/// many iterations. Frames for the pages that the link brings while a step computes are left free.
+/// many iterations. Frames are left free for the pages that the link brings while a step computes,
+/// and for those that are still under way when the step ends.
 ///
 /// Pages come in the order of their uses, and only when there is room. A page that came earlier
 /// would take a frame from one that is used before it. For that one, a page would leave that stays.

@@ -22,7 +22,7 @@ absl::StatusOr<std::unique_ptr<CudaWorker>> CudaWorker::Start(const CudaContextS
   std::promise<absl::Status> ready;
   SLUICE_ASSIGN_OR_RETURN(worker->thread_,
                           base::StartThread([worker = worker.get(), &ready, cpus = options.cpus] {
-                            base::SetUpThread("sluice-cuda", cpus);
+                            base::SetUpThread("sluice-cuda", cpus, base::ThreadPriority::kPrompt);
                             worker->Run(ready);
                           }));
   SLUICE_RETURN_IF_ERROR(ready.get_future().get());

@@ -20,6 +20,14 @@ std::uint32_t CopiesInFlightMax(const engine::TierSet& tiers, std::uint32_t queu
   return engine::StoreCopiesMax(queue_depth, tiers.tier(tiers.size() - 1).frames);
 }
 
+/// Half of the pages that the drives may have under way. While these come, others are asked for.
+std::uint32_t PagesUnderWay(const RuntimeOptions& options) {
+  const std::uint64_t pages = options.io.bytes_in_flight.count() / options.page_bytes.count();
+  const std::uint64_t most = std::min<std::uint64_t>(pages, options.io.queue_depth);
+  const std::uint64_t drives = 1 + options.io.more_directories.size();
+  return static_cast<std::uint32_t>(drives * std::max<std::uint64_t>(1, most / 2));
+}
+
 std::vector<core::FrameIndex> BudgetsOf(const core::CoreOptions& options) {
   std::vector<core::FrameIndex> frames;
   for (const core::TierConfig& tier : options.tiers) frames.push_back(tier.frames);
@@ -87,6 +95,7 @@ absl::Status RuntimeState::StartPlanner() {
       engine::BackgroundPlanner::Parts{.meters = &meters_,
                                        .links = std::size_t{tiers_->size()} - 1,
                                        .page_bytes = tiers_->page_bytes(),
+                                       .pages_under_way = PagesUnderWay(options_),
                                        .mailbox = mailbox_.get(),
                                        .steps_max = options_.recorded_accesses_max});
   return planner_->Start(options_.cpus);

@@ -75,6 +75,7 @@ void BackgroundPlanner::PlanFor(const core::Core& core,
   known.basis = basis;
   core::PlanInput input = core.RecordedPlan(times.key);
   input.links = std::move(basis.links);
+  input.pages_under_way = parts_.pages_under_way;
   input.lead_seconds = lead_seconds;
   core::SetStepTimes(times.steps, times.seconds, &input);
   MakeInBackground(times.key, std::move(input));

@@ -58,6 +58,7 @@ class BackgroundPlanner {
     LinkMeters* meters = nullptr;
     std::size_t links = 0;
     std::uint64_t page_bytes = 0;
+    std::uint32_t pages_under_way = 0;  ///< PlanInput::pages_under_way
     Mailbox* mailbox = nullptr;
     std::uint64_t steps_max = UINT64_MAX;  ///< longer iterations are not planned
     PlanMaker make = core::TryMakePlan;

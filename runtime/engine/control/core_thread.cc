@@ -39,7 +39,7 @@ void CoreThread::DumpHistory(void* self, const char* message) {
 }
 
 void CoreThread::Run() {
-  base::SetUpThread("sluice-core", parts_.cpus);
+  base::SetUpThread("sluice-core", parts_.cpus, base::ThreadPriority::kPrompt);
   base::SetCheckObserver(&CoreThread::DumpHistory, this);
   AnnounceFallbacks();
   std::vector<Message> batch;

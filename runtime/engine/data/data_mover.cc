@@ -315,11 +315,14 @@ void DataMover::FillNow(FillJob job) {
 
 void DataMover::MeterFile(const FillJob& job, const absl::Status& status) {
   LinkMeter& meter = parts_.meters->OfFiles();
-  if (status.ok()) {
-    meter.Succeeded(job.begun, parts_.tiers->page_bytes());
-  } else {
+  if (!status.ok()) {
     meter.Failed(job.begun);
+    return;
   }
+  const auto end = meter.Succeeded(job.begun, parts_.tiers->page_bytes());
+  if (!parts_.trace) return;
+  const PageInFrame& place = job.place;
+  parts_.trace(TraceSpan{"file in", place.segment->NameAt(place.page), job.begun, end});
 }
 
 void DataMover::FinishFill(FillJob job, absl::Status status) {

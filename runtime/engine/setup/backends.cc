@@ -195,6 +195,7 @@ absl::Status Backends::MakeStore(const RuntimeOptions& options,
   store.page_bytes = options.page_bytes.count();
   store.slots = frames;
   store.queue_depth = options.io.queue_depth;
+  store.bytes_in_flight_max = options.io.bytes_in_flight.count();
   store.merge_bytes_max = options.io.merge.count();
   SLUICE_ASSIGN_OR_RETURN(const numa::MemoryLimits limits, numa::ReadMemoryLimits());
   store.registered_bytes_max = LockedBytesMax(limits, options);

@@ -8,7 +8,9 @@ namespace sluice::engine {
 
 HomeEngine::HomeEngine(const IoOptions& options, std::vector<int> cpus)
     : io_uring_(options.io_uring),
-      options_{.queue_depth = options.queue_depth, .cpus = std::move(cpus)} {}
+      options_{.queue_depth = options.queue_depth,
+               .bytes_in_flight_max = options.bytes_in_flight.count(),
+               .cpus = std::move(cpus)} {}
 
 absl::StatusOr<io::IoEngine*> HomeEngine::Get() {
   const base::MutexLock lock(mutex_);

@@ -64,6 +64,7 @@ void DivideCounts(RuntimeOptions* options) {
   const std::uint32_t processes = options->share.count;
   IoOptions& io = options->io;
   io.queue_depth = std::max(1u, io.queue_depth / processes);
+  io.bytes_in_flight = Bytes(io.bytes_in_flight.count() / processes);
   const auto threads = static_cast<std::uint32_t>(options->worker_threads) / processes;
   options->worker_threads = static_cast<int>(std::max(1u, threads));
 }

@@ -22,8 +22,9 @@ std::string ExactSize(Bytes pages);
 /// Default of RuntimeOptions::page_bytes.
 Bytes DefaultPageBytes(const RuntimeOptions& options);
 
-/// Divides io.queue_depth and worker_threads among the processes of the share; CountFrames divides
-/// the budgets. REQUIRES: options that CountFrames has checked, and not divided yet.
+/// Divides io.queue_depth, io.bytes_in_flight and worker_threads among the processes of the share;
+/// CountFrames divides the budgets. REQUIRES: options that CountFrames has checked, and not divided
+/// yet.
 void DivideCounts(RuntimeOptions* options);
 
 /// Bytes of dram that the ring of each drive may lock. The processes of a share get equal parts of

@@ -142,6 +142,7 @@ absl::Status ReadUse(Config& config, std::string_view key, Use* use) {
 
 absl::Status ReadIo(Config& config, IoOptions* io) {
   SLUICE_RETURN_IF_ERROR(ReadInteger(config, "io.queue_depth", 1, 1024, &io->queue_depth));
+  SLUICE_RETURN_IF_ERROR(config.Read("io.bytes_in_flight", &io->bytes_in_flight));
   SLUICE_RETURN_IF_ERROR(config.Read("io.merge", &io->merge));
   SLUICE_RETURN_IF_ERROR(ReadUse(config, "io.io_uring", &io->io_uring));
   SLUICE_RETURN_IF_ERROR(ReadUse(config, "io.direct", &io->direct));

@@ -1,6 +1,9 @@
-// Processors of an engine's threads.
+// Processors of an engine's threads, and the limit of what they do at a time.
 #include "io/engine/blocking_engine.h"
 
+#include <algorithm>
+#include <atomic>
+#include <barrier>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -38,15 +41,19 @@ class CountedRequest final : public IoRequest {
 /// An engine whose commands run a function of the test.
 class ThreadsUnderTest {
  public:
-  explicit ThreadsUnderTest(std::vector<int> cpus = {}, std::uint32_t threads = kThreads)
+  explicit ThreadsUnderTest(std::vector<int> cpus = {},
+                            std::uint32_t threads = kThreads,
+                            std::uint64_t bytes_in_flight_max = UINT64_MAX)
       : threads_(threads),
-        engine_(
-            BlockingEngine::Create({.name = "test", .threads = threads, .cpus = std::move(cpus)},
-                                   [this](const IoCommand&) {
-                                     work_();
-                                     return 0;
-                                   })
-                .value()) {}
+        engine_(BlockingEngine::Create({.name = "test",
+                                        .threads = threads,
+                                        .bytes_in_flight_max = bytes_in_flight_max,
+                                        .cpus = std::move(cpus)},
+                                       [this](const IoCommand&) {
+                                         work_();
+                                         return 0;
+                                       })
+                    .value()) {}
 
   /// `count` times on any of the threads; returns when all are done.
   void Do(std::uint32_t count, std::function<void()> work) {
@@ -101,6 +108,24 @@ TEST(BlockingEngineTest, ThreadsRunOnTheProcessorsThatAreGiven) {
 TEST(BlockingEngineTest, SaysHowManyThreadsItHas) {
   EXPECT_EQ(ThreadsUnderTest({}, 1).features(), "1 thread");
   EXPECT_EQ(ThreadsUnderTest({}, 4).features(), "4 threads");
+}
+
+// The barrier opens only for as many commands as the limit lets run, but for two.
+TEST(BlockingEngineTest, AsManyCommandsRunAsBytesMayBeInFlight) {
+  for (const int limit : {0, 1, 2, 3}) {
+    const int expected = std::max(limit, 2);
+    ThreadsUnderTest threads({}, kThreads, static_cast<std::uint64_t>(limit) * kIoAlignment);
+    std::barrier all_inside(expected);
+    std::atomic<int> running = 0;
+    std::atomic<int> most = 0;
+    threads.Do(60, [&] {
+      const int now = ++running;
+      for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) continue;
+      all_inside.arrive_and_wait();
+      --running;
+    });
+    EXPECT_EQ(most, expected) << "limit of " << limit << " blocks";
+  }
 }
 
 TEST(BlockingEngineTest, AStoreSaysHowManyThreadsItHas) {

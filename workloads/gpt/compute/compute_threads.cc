@@ -12,7 +12,7 @@ absl::StatusOr<std::unique_ptr<ComputeThreads>> ComputeThreads::Create(int count
   GPT_ASSIGN_OR_RETURN(
       std::unique_ptr<optim::ForkJoin> join,
       optim::ForkJoin::Create(
-          count, {}, {.name = "sluice-compute", .priority = base::ThreadPriority::kPrompt}));
+          count, {}, {.name = "sluice-compute", .priority = base::ThreadPriority::kUsual}));
   return std::unique_ptr<ComputeThreads>(new ComputeThreads(count, std::move(join)));
 }
 

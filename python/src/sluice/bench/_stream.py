@@ -128,10 +128,10 @@ def _cold_rows(rounds: list[dict[str, Any]], nbytes: int, least: dict[str, Any],
                alone: bool) -> Rows:
     """Rows of ``cold``; ``alone``: peers are compared in the first pass alone."""
     ours = [seconds(each["sluice"]) for each in rounds]
-    must_read = nbytes + DECODED * least["least_bytes"]
-    floors = [max(seconds(each["resident"]), must_read / each["bytes_per_second"]) for each in rounds]
+    must_read = [nbytes] + DECODED * [least["least_bytes"]]
+    floors = [floor(each, must_read) for each in rounds]
     figures = {
-        "budget_bytes": least["budget_bytes"], "weight_bytes": nbytes, "least_read_bytes": must_read,
+        "budget_bytes": least["budget_bytes"], "weight_bytes": nbytes, "least_read_bytes": sum(must_read),
         "read_bytes": median(read(each["sluice"]) for each in rounds),
         "resident_seconds": median(seconds(each["resident"]) for each in rounds),
         "first_pass_seconds": median(each["sluice"]["passes"][0]["seconds"] for each in rounds),
@@ -215,8 +215,7 @@ def _capped_rows(rounds: list[dict[str, Any]], least: dict[str, Any]) -> Rows:
     bytes_per_pass = [each["read_bytes"] / passes for each in rounds]
     ours = [seconds(each["sluice"]) / passes for each in rounds]
     computed = [seconds(each["resident"]) / passes for each in rounds]
-    floors = [max(compute, least["least_bytes"] / each["bytes_per_second"])
-              for compute, each in zip(computed, rounds)]
+    floors = [floor(each, passes * [least["least_bytes"]]) / passes for each in rounds]
     value = median(bytes_per_pass)
     return {
         "/bytes": Row(value, "bytes", least["least_bytes"] / value if value else 1.0, 1 / _BYTES, least),
@@ -226,6 +225,16 @@ def _capped_rows(rounds: list[dict[str, Any]], least: dict[str, Any]) -> Rows:
         }),
         "/equal": _equal(rounds),
     }
+
+
+def floor(each: dict[str, Any], must_read: Sequence[int]) -> float:
+    """The least time of the passes of a round, each of which computes, and reads its bytes.
+
+    A pass reads nothing for a later one: the frames hold already what ``must_read`` leaves out.
+    """
+    assert len(each["resident"]["passes"]) == len(must_read)
+    return float(sum(max(done["seconds"], nbytes / each["bytes_per_second"])
+                     for done, nbytes in zip(each["resident"]["passes"], must_read)))
 
 
 def seconds(done: dict[str, Any], passes: Optional[int] = None) -> float:

@@ -143,6 +143,16 @@ TEST(SpreadReadsTest, FramesAreLeftForWhatComesWhileAStepComputes) {
   EXPECT_GE(spread->frames[0], coming / 12 + 2);
 }
 
+TEST(SpreadReadsTest, FramesAreLeftForPagesUnderWay) {
+  PlanInput input = Passes(12, 10, 60, kSlow);
+  const std::optional<PlanInput> without = SpreadReads(input);
+  input.pages_under_way = 3;
+  const std::optional<PlanInput> with = SpreadReads(input);
+  ASSERT_TRUE(without.has_value() && with.has_value());
+  EXPECT_GE(with->frames[0], without->frames[0] + 3);
+  EXPECT_LE(with->frames[0], without->frames[0] + 4) << "each step moves up to a page more, too";
+}
+
 TEST(SpreadReadsTest, StepsOfSeveralSizesKeepMoreOfTheLargeOnes) {
   PlanInput input = EvenSteps(4, {50}, kSlow);
   for (std::uint32_t step = 0; step < 4; ++step)

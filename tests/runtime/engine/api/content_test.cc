@@ -281,6 +281,27 @@ TEST_F(ContentTest, FileHomeIsReadFromItsOffsetAndNeverWritten) {
   }));
 }
 
+TEST_F(ContentTest, TheTraceShowsPagesThatComeFromFiles) {
+  const TempDirectory directory;
+  const std::string path = directory.path() + "/weights";
+  std::ofstream(path) << std::string(3 * kPage, 'w');
+  base::Mutex mutex;
+  std::vector<std::string> read;
+  runtime_.options.trace = [&](const TraceSpan& span) {
+    const base::MutexLock lock(mutex);
+    if (span.track == "file in") read.push_back(span.name);
+    EXPECT_LE(span.begin, span.end);
+  };
+  runtime_.Start();
+  TensorSpec spec = ByteTensor("weights", 3 * kPage);
+  spec.file = FileHome{path, 0};
+  const auto tensor = runtime_->CreateTensor(spec);
+  ASSERT_THAT(tensor, IsOk());
+  EXPECT_EQ(runtime_.Read(*tensor), std::vector<std::byte>(3 * kPage, std::byte{'w'}));
+  runtime_.Stop();
+  EXPECT_EQ(read, std::vector<std::string>(3, "weights"));
+}
+
 TEST_F(ContentTest, FileHomeThatIsTooShortOrMissingIsRefused) {
   const TempDirectory directory;
   const std::string path = directory.path() + "/short";

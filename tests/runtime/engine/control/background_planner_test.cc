@@ -108,6 +108,7 @@ class BackgroundPlannerTest : public ::testing::Test {
         BackgroundPlanner::Parts{.meters = &meters_,
                                  .links = 1,
                                  .page_bytes = kPageBytes,
+                                 .pages_under_way = 7,
                                  .mailbox = &mailbox_,
                                  .make = std::move(make),
                                  .now = [this] { return now_; }});
@@ -164,7 +165,8 @@ class BackgroundPlannerTest : public ::testing::Test {
 TEST_F(BackgroundPlannerTest, APlanThatIsBeingMadeIsGivenUpAtDestruction) {
   std::atomic<bool> begun = false;
   std::atomic<bool> stopped = false;
-  Start([&](const core::PlanInput&, const core::PlanStop& stop) -> std::optional<core::Plan> {
+  Start([&](const core::PlanInput& input, const core::PlanStop& stop) -> std::optional<core::Plan> {
+    EXPECT_EQ(input.pages_under_way, 7u);
     begun = true;
     while (!stop()) std::this_thread::yield();
     stopped = true;

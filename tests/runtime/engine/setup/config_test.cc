@@ -212,6 +212,7 @@ nvme.bytes = "1GiB"
 nvme.directory = "/some/where"
 [io]
 queue_depth = 16
+bytes_in_flight = "3MiB"
 [scheduler]
 policy = "lru"
 prefetch_ops = 3
@@ -234,6 +235,7 @@ cpus = [1, 0]
   EXPECT_EQ(options->nvme_bytes, 1_GiB);
   EXPECT_EQ(options->io.directory, "/some/where");
   EXPECT_EQ(options->io.queue_depth, 16u);
+  EXPECT_EQ(options->io.bytes_in_flight, 3_MiB);
   EXPECT_EQ(options->policy, "lru");
   EXPECT_EQ(options->prefetch_ops, 3u);
   EXPECT_EQ(options->schedules_max, 5u);

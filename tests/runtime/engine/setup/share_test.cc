@@ -61,8 +61,10 @@ TEST(ShareTest, RequestsAndThreadsAreDividedButForOneEach) {
     for (const std::uint32_t whole : {1u, 2u, 7u, 32u, 1000u}) {
       RuntimeOptions options = OptionsOf(processes);
       options.io.queue_depth = whole;
+      options.io.bytes_in_flight = Bytes(whole);
       options.worker_threads = static_cast<int>(whole);
       engine::DivideCounts(&options);
+      EXPECT_TRUE(IsPart(options.io.bytes_in_flight.count(), processes, whole));
       const std::uint32_t depth = options.io.queue_depth;
       EXPECT_TRUE(whole < processes ? depth == 1 : IsPart(depth, processes, whole))
           << depth << " of " << whole << " for " << processes;
