@@ -16,11 +16,17 @@
 
 namespace sluice::base {
 
-/// Priority of threads when processors are short. kPrompt: threads that others wait for, and that
-/// work for a moment at a time, ask for a short slice of time. So they run soon after they wake up,
-/// beside threads that compute (Linux 6.12 and later; sched-eevdf.rst). kBulk: threads that move or
-/// hash bytes run at a nice value of at least 5. So threads that decide and compute go first.
-enum class ThreadPriority { kUsual, kPrompt, kBulk };
+/// Priority of threads when processors are short.
+enum class ThreadPriority {
+  kUsual,
+  /// Threads that others wait for, and that work for a moment at a time. They have short slices of
+  /// time, so they run soon after they wake up, even where all processors compute. Source: Linux
+  /// 6.12, Documentation/scheduler/sched-eevdf.rst; earlier kernels take no notice.
+  kPrompt,
+  /// Threads that move or hash bytes. They have a nice value of at least 5, so threads that decide
+  /// and compute go first.
+  kBulk,
+};
 
 struct WorkerPoolOptions {
   int threads = 1;

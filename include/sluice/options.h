@@ -68,10 +68,10 @@ struct IoOptions {
   /// Requests in flight per drive, of all processes of a Share, 1 to 1024. A direction of a link
   /// has at most min(queue_depth / 2, max(16, slots / 8)) pages in flight, and at least one.
   std::uint32_t queue_depth = 32;
-  /// Bytes in flight per drive, of all processes of a Share, from which on further requests wait.
-  /// Two of each process may always be in flight. Reads of files that are homes have such a limit
-  /// of their own. More bytes make few disks faster, and a page that is needed now waits for all of
-  /// them. Storage behind a network may need more.
+  /// Bytes in flight per drive, of all processes of a Share, at which further requests wait. Two of
+  /// each process may always be in flight. Reads of files that are homes have a limit of the same
+  /// size. Few disks are faster with more, and a page that is needed now waits for all of them.
+  /// Storage behind a network may need more.
   Bytes bytes_in_flight = 8_MiB;
   /// io_uring. Fallback "io_uring": pread and pwrite on threads.
   Use io_uring = Use::kAuto;

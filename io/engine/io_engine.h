@@ -139,7 +139,7 @@ inline constexpr unsigned kWriteBackFlags = 7;
 struct IoEngineOptions {
   /// Requests that the kernel holds at a time, 1 to 1024.
   std::uint32_t queue_depth = 32;
-  /// Bytes that the kernel holds, from which on further requests wait, but for two at a time.
+  /// Bytes in flight at which further requests wait. Two may be in flight whatever their bytes.
   std::uint64_t bytes_in_flight_max = std::numeric_limits<std::uint64_t>::max();
   /// Largest request, in bytes, that io_uring makes of several waiting ones. Only requests of one
   /// direction that are adjacent in one file are merged. 0: no request is merged.

@@ -110,7 +110,7 @@ TEST(BlockingEngineTest, SaysHowManyThreadsItHas) {
   EXPECT_EQ(ThreadsUnderTest({}, 4).features(), "4 threads");
 }
 
-// The barrier opens only for as many commands as the limit lets run, but for two.
+// The barrier opens when as many commands run as the limit allows, or two if it allows fewer.
 TEST(BlockingEngineTest, AsManyCommandsRunAsBytesMayBeInFlight) {
   for (const int limit : {0, 1, 2, 3}) {
     const int expected = std::max(limit, 2);

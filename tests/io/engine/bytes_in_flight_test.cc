@@ -9,14 +9,17 @@
 #include <cstdint>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "gtest/gtest.h"
 #include "io/engine/io_engine.h"
 #include "io/file/file_descriptor.h"
+#include "io/store/page_store_parts.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/store/page_buffer.h"
+#include "tests/support/temp_directory.h"
 
 namespace sluice::io {
 namespace {
@@ -105,6 +108,25 @@ TEST_F(BytesInFlightTest, RequestsWaitWhileTheKernelHoldsTheLimit) {
   other.Await();
   EndOne();
   EndOne();
+  for (const auto& read : held_) read->Await();
+}
+
+TEST_F(BytesInFlightTest, AStoreHasItsEngineKeepTheLimit) {
+  const testing::TempDirectory directory;
+  auto parts = MakePageStoreParts({.directory = directory.path(),
+                                   .page_bytes = kIoAlignment,
+                                   .slots = 8,
+                                   .bytes_in_flight_max = 3 * kIoAlignment});
+  ASSERT_THAT(parts, IsOk());
+  if (parts->engine->name() != "io_uring") GTEST_SKIP() << parts->engine_reason;
+  engine_ = std::move(parts->engine);
+  Hold(3);
+  BlockRead other(zero_file_);
+  ASSERT_THAT(engine_->Submit(&other), IsOk());
+  std::this_thread::sleep_for(kLong);
+  EXPECT_FALSE(other.ended());
+  for (int i = 0; i < 3; ++i) EndOne();
+  other.Await();
   for (const auto& read : held_) read->Await();
 }
 

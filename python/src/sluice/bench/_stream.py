@@ -131,7 +131,8 @@ def _cold_rows(rounds: list[dict[str, Any]], nbytes: int, least: dict[str, Any],
     must_read = [nbytes] + DECODED * [least["least_bytes"]]
     floors = [floor(each, must_read) for each in rounds]
     figures = {
-        "budget_bytes": least["budget_bytes"], "weight_bytes": nbytes, "least_read_bytes": sum(must_read),
+        "budget_bytes": least["budget_bytes"], "weight_bytes": nbytes,
+        "least_read_bytes": sum(must_read),
         "read_bytes": median(read(each["sluice"]) for each in rounds),
         "resident_seconds": median(seconds(each["resident"]) for each in rounds),
         "first_pass_seconds": median(each["sluice"]["passes"][0]["seconds"] for each in rounds),

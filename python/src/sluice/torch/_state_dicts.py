@@ -123,9 +123,8 @@ class StateDicts(torch.optim.Optimizer):  # type: ignore[misc]
         Nothing is cast to the parameter's type. Parameters are loaded one at a time. A parameter
         with a master takes the one in the state dict where that rounds to the parameter of the next
         step, else the parameter: the model may be loaded before or after. Raises InvalidArgument
-        (names the parameter; nothing has changed). A load that ends
-        in the middle is repeated, or followed by another; steps, saves and state dicts are refused
-        until one is whole.
+        (names the parameter; nothing has changed). A load that ends in the middle is repeated, or
+        followed by another; steps, saves and state dicts are refused until one is whole.
         """
         self._finish()
         _states.check_form(state_dict)
