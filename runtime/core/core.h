@@ -93,7 +93,7 @@ struct TierCounters {
 class Core {
  public:
   /// Makes a core. Errors: InvalidArgument (fewer than two tiers, a middle tier without room for
-  /// its transit frames, no policy, or one of another version, limits of 0).
+  /// its transit frames, no policy, limits of 0).
   static absl::StatusOr<std::unique_ptr<Core>> Create(const CoreOptions& options);
   ~Core();
   Core(const Core&) = delete;

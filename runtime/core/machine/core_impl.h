@@ -347,7 +347,6 @@ class Core::Impl {
   bool WindowIsSmall(TierIndex tier, Position end) const;
   bool WantAhead(TierIndex tier, const PageRequest& request, Position position);
   bool BlockedByQueue(const Page& p) const;
-  bool PassesBy(TierIndex tier, PageIndex index) const;
   std::optional<PageIndex> VictimToClean(TierIndex tier, Position horizon) const;
   void CleanAhead(TierIndex tier);
 

@@ -169,10 +169,8 @@ bool Core::Impl::MayEvict(TierIndex tier, PageIndex index, const Claim& claim) c
   // A page fetched ahead does not displace one that is fetched ahead for the same op or an earlier
   // one.
   if (claim.purpose == Purpose::kAhead && foreseen) return false;
-  if (claim.purpose != Purpose::kDemand &&
-      !options_.policy->MayDisplace(claim.position, UseAt(p, tier))) {
-    return false;
-  }
+  // Nor does a page that moves ahead of need displace one that is needed no later.
+  if (claim.purpose != Purpose::kDemand && UseAt(p, tier) <= claim.position) return false;
   return MayDrop(p, tier) || (p.lowest > tier && !tiers_[tier + 1].fenced);
 }
 
@@ -256,9 +254,6 @@ std::optional<FrameIndex> Core::Impl::TakeForEviction(TierIndex tier,
   }
   const bool stays = claim.purpose == Purpose::kAhead && IsKept(index, tier);
   const bool passes = page(index).lowest > tier && !tiers_[tier + 1].fenced && !stays;
-  if (passes && options_.policy->EvictTo(tier - 1, index) > tier) {
-    if (auto frame = TakeTransit(tier, LinkDirection::kOut, index)) return frame;
-  }
   if (room) return TakeFrame(tier, own);
   const std::optional<PageIndex> victim = VictimFor(tier, own);
   const bool further =

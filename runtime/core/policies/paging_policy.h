@@ -11,7 +11,7 @@
 
 namespace sluice::core {
 
-/// Decides which page to evict, to which tier, and which to fetch next and when. Tiers are numbered
+/// Decides which page to evict, and which to fetch next and when. Tiers are numbered
 /// from 0, the fastest. The policy hears nothing of the last tier, where every page has its place.
 /// The core tells the policy of each change of residency. A policy must be deterministic (no clock,
 /// no randomness without a fixed seed).
@@ -20,11 +20,11 @@ namespace sluice::core {
 /// Replacement policies are written for references that hit or miss. Here pages come ahead of need,
 /// are leased, cleaned in place, freed, and leave one after another while others are on their way.
 /// So the core tells events apart from the set of evictable pages:
-///   OnInsert, OnRemove  the page may be evicted from now on, or not. A lease or a page-out that
-///   only
-///                       cleans removes a page for a time; neither is a reason to forget it. The
-///                       first OnInsert (or OnAccess) of a page not known to be in the tier is its
-///                       arrival, be it by a fetch, by an eviction from above, or as a new page.
+///   OnInsert, OnRemove  the page may be evicted from now on, or not. A lease removes a page for a
+///                       time, as does a page-out that only cleans. Neither is a reason to forget
+///                       it. The first OnInsert (or OnAccess) of a page not known to be in the tier
+///                       is its arrival, be it by a fetch, by an eviction from above, or as a new
+///                       page.
 ///   OnAccess            one reference: a lease is granted in the tier, or the page is read from it
 ///                       on its way up. The first after an arrival is the one the page came for (a
 ///                       fetch on demand arrives before its grant); the others are hits.
@@ -116,19 +116,6 @@ class PagingPolicy {
     (void)use_min;
     return Victim(tier, evictable);
   }
-
-  /// The tier that a dirty victim goes to. A tier not between `tier` + 1 and the page's lowest
-  /// counts as the nearer of the two. A page that goes further than one tier passes through a
-  /// transit frame, if one is free, and is not written ahead of need.
-  virtual int EvictTo(int tier, PageIndex page) {
-    (void)page;
-    return tier + 1;
-  }
-
-  /// Whether a page that is fetched or cleaned ahead, next used at `use`, may push out one next
-  /// used at `victim_use`. By default no page is displaced that is needed no later than the fetched
-  /// one. Such a page lies within the window of ops that are fetched ahead anyway.
-  virtual bool MayDisplace(Position use, Position victim_use) const { return use < victim_use; }
 
   /// The next page to page in ahead of need into `tier`. It goes there as soon as a frame is to be
   /// had, but not before the position given. The core asks after every event, or several that came

@@ -259,19 +259,12 @@ bool Core::Impl::WantAhead(TierIndex tier, const PageRequest& request, Position 
   return true;
 }
 
-/// Whether the policy sends the page past the next tier: then no copy of it is left there.
-bool Core::Impl::PassesBy(TierIndex tier, PageIndex index) const {
-  const TierIndex next = static_cast<TierIndex>(tier + 1);
-  return pages_[index].lowest > next && options_.policy->EvictTo(tier, index) > next;
-}
-
 /// The page that is used last of those that have to be written to leave and are not used before
 /// `horizon`.
 std::optional<PageIndex> Core::Impl::VictimToClean(TierIndex tier, Position horizon) const {
   const auto cleans = [&](PageIndex candidate) {
     const Page& p = pages_[candidate];
-    return p.queue.empty() && !FreeToLeave(p, tier) && p.lowest > tier &&
-           UseAt(p, tier) >= horizon && !PassesBy(tier, candidate);
+    return p.queue.empty() && !FreeToLeave(p, tier) && p.lowest > tier && UseAt(p, tier) >= horizon;
   };
   TellWant(tier, kNoPage);
   return Checked(tier, options_.policy->VictimToWrite(tier, online_ ? 0 : horizon, cleans), cleans);

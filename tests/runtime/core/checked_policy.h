@@ -25,10 +25,6 @@ class CheckedPolicy : public PagingPolicy {
   std::string_view name() const override { return inner_->name(); }
   bool online() const override { return inner_->online(); }
   bool planned() const override { return inner_->planned(); }
-  int EvictTo(int tier, PageIndex page) override { return inner_->EvictTo(tier, page); }
-  bool MayDisplace(Position use, Position victim_use) const override {
-    return inner_->MayDisplace(use, victim_use);
-  }
 
   void OnFrames(int tier, std::uint64_t frames) override {
     Log("frames {} {}", tier, frames);
