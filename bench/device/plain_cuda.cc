@@ -111,30 +111,35 @@ absl::StatusOr<std::unique_ptr<PlainCuda>> PlainCuda::Create(device::CudaApi& ap
 absl::Status PlainCuda::Prepare() {
   const device::ScopedCudaContext context(*share_);
   SLUICE_RETURN_IF_ERROR(context.status());
-  const std::uint64_t bytes = options_.host.size();
-  SLUICE_RETURN_IF_ERROR(
-      share_->Check(api_.RegisterHost(options_.host.data(), bytes), "cuMemHostRegister"));
+  SLUICE_RETURN_IF_ERROR(share_->Check(
+      api_.RegisterHost(options_.host.data(), options_.host.size()), "cuMemHostRegister"));
   registered_ = true;
+  const std::uint64_t half = half_bytes();
   SLUICE_RETURN_IF_ERROR(
-      share_->Check(api_.CreateMemory(options_.ordinal, bytes, &memory_), "cuMemCreate"));
-  SLUICE_RETURN_IF_ERROR(
-      share_->Check(api_.ReserveAddresses(bytes, &address_), "cuMemAddressReserve"));
-  SLUICE_RETURN_IF_ERROR(share_->Check(api_.MapMemory(address_, bytes, memory_), "cuMemMap"));
-  mapped_ = true;
-  SLUICE_RETURN_IF_ERROR(
-      share_->Check(api_.AllowAccess(address_, bytes, options_.ordinal), "cuMemSetAccess"));
+      share_->Check(api_.ReserveAddresses(2 * half, &address_), "cuMemAddressReserve"));
+  for (Half& one : halves_) SLUICE_RETURN_IF_ERROR(MakeHalf(one));
   std::vector<CudaCopy> in;
   std::vector<CudaCopy> out;
-  const std::uint64_t half = bytes / options_.page_bytes / 2 * options_.page_bytes;
   for (std::uint64_t at = 0; at < half; at += options_.page_bytes) {
     std::byte* const host = options_.host.data() + at;
-    in.push_back({address_ + at, host, options_.page_bytes});
-    out.push_back({host + half, address_ + half + at, options_.page_bytes});
+    in.push_back({AddressOf(halves_[0]) + at, host, options_.page_bytes});
+    out.push_back({host + half, AddressOf(halves_[1]) + at, options_.page_bytes});
   }
   in_ = std::make_unique<Flow>(*share_, /*in=*/true, std::move(in));
   SLUICE_RETURN_IF_ERROR(in_->Prepare());
   out_ = std::make_unique<Flow>(*share_, /*in=*/false, std::move(out));
   return out_->Prepare();
+}
+
+/// Gives the addresses of a half their memory.
+absl::Status PlainCuda::MakeHalf(Half& half) {
+  const std::uint64_t bytes = half_bytes();
+  SLUICE_RETURN_IF_ERROR(
+      share_->Check(api_.CreateMemory(options_.ordinal, bytes, &half.memory), "cuMemCreate"));
+  std::byte* const address = AddressOf(half);
+  SLUICE_RETURN_IF_ERROR(share_->Check(api_.MapMemory(address, bytes, half.memory), "cuMemMap"));
+  half.mapped = true;
+  return share_->Check(api_.AllowAccess(address, bytes, options_.ordinal), "cuMemSetAccess");
 }
 
 // Results are ignored: nothing can be done about memory that the driver does not take back.
@@ -143,10 +148,11 @@ PlainCuda::~PlainCuda() {
   const device::ScopedCudaContext context(*share_);
   in_.reset();
   out_.reset();
-  const std::uint64_t bytes = options_.host.size();
-  if (mapped_) api_.UnmapMemory(address_, bytes);
-  if (address_ != nullptr) api_.FreeAddresses(address_, bytes);
-  if (memory_ != 0) api_.ReleaseMemory(memory_);
+  for (const Half& half : halves_) {
+    if (half.mapped) api_.UnmapMemory(AddressOf(half), half_bytes());
+    if (half.memory != 0) api_.ReleaseMemory(half.memory);
+  }
+  if (address_ != nullptr) api_.FreeAddresses(address_, 2 * half_bytes());
   if (registered_) api_.UnregisterHost(options_.host.data());
 }
 

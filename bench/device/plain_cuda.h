@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -40,9 +41,21 @@ class PlainCuda {
 
  private:
   class Flow;
+  /// Memory of the GPU that copies of one direction use.
+  struct Half {
+    device::CudaMemory memory = 0;
+    bool mapped = false;
+  };
 
   PlainCuda(device::CudaApi& api, const Options& options);
   absl::Status Prepare();
+  absl::Status MakeHalf(Half& half);
+  std::uint64_t half_bytes() const {
+    return options_.host.size() / options_.page_bytes / 2 * options_.page_bytes;
+  }
+  std::byte* AddressOf(const Half& half) const {
+    return address_ + (&half == &halves_[0] ? 0 : half_bytes());
+  }
   absl::StatusOr<double> Run(std::span<Flow* const> flows, std::uint32_t milliseconds);
 
   device::CudaApi& api_;
@@ -50,9 +63,8 @@ class PlainCuda {
   const Options options_;
   std::unique_ptr<device::CudaContextShare> share_;
   bool registered_ = false;
-  device::CudaMemory memory_ = 0;
   std::byte* address_ = nullptr;
-  bool mapped_ = false;
+  std::array<Half, 2> halves_;  ///< memory of copies in, then of copies out
   std::unique_ptr<Flow> in_;
   std::unique_ptr<Flow> out_;
 };

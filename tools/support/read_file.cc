@@ -35,7 +35,8 @@ absl::Status CheckKind(int descriptor, const std::string& path) {
                   S_ISDIR(info.st_mode) ? "directory" : "device or socket"));
 }
 
-/// Blocks until a descriptor that does not block has bytes or its end.
+/// Blocks until a descriptor that does not block has bytes or its end. A signal's handler runs
+/// meanwhile. ThreadSanitizer would hold it back during a read that blocks.
 void WaitForBytes(int descriptor) {
   struct pollfd ready = {.fd = descriptor, .events = POLLIN, .revents = 0};
   static_cast<void>(poll(&ready, 1, -1));
@@ -66,16 +67,6 @@ absl::Status ReadAll(int descriptor,
   }
 }
 
-absl::Status ReadOpen(int descriptor,
-                      const std::string& path,
-                      Bytes bytes_max,
-                      const PieceSink& sink) {
-  SLUICE_RETURN_IF_ERROR(CheckKind(descriptor, path));
-  // Reads wait for a pipe's writer from here on.
-  if (fcntl(descriptor, F_SETFL, O_RDONLY) != 0) return UserError("fcntl " + path);
-  return ReadAll(descriptor, path, bytes_max, sink);
-}
-
 absl::Status ReadStandardInput(Bytes bytes_max, const PieceSink& sink) {
   const std::string name = "standard input";
   if (isatty(STDIN_FILENO) != 0) {
@@ -94,7 +85,8 @@ absl::Status ReadFile(const std::string& path, Bytes bytes_max, const PieceSink&
   const int descriptor = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (descriptor < 0 && errno == ENOENT) return absl::NotFoundError(path + " does not exist");
   if (descriptor < 0) return UserError("open " + path);
-  absl::Status status = ReadOpen(descriptor, path, bytes_max, sink);
+  absl::Status status = CheckKind(descriptor, path);
+  if (status.ok()) status = ReadAll(descriptor, path, bytes_max, sink);
   close(descriptor);
   return status;
 }
