@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "base/thread.h"
+#include "base/worker_pool.h"
 #include "numa/huge_pages.h"
 #include "sluice/use.h"
 
@@ -125,7 +126,10 @@ absl::Status NodeArenas::MakeArenas(const std::vector<ArenaOptions>& options) {
   std::vector<std::thread> threads;
   absl::Status status;
   for (std::size_t i = 1; status.ok() && i < options.size(); ++i) {
-    auto thread = base::StartThread([&, i] { made[i] = Arena::Create(options[i]); });
+    auto thread = base::StartThread([&, i] {
+      base::SetUpThread("sluice-touch", {});
+      made[i] = Arena::Create(options[i]);
+    });
     status = thread.status();
     if (thread.ok()) threads.push_back(*std::move(thread));
   }

@@ -4,8 +4,9 @@
   scripts/documents.py SLUICE          exit 1 where a document differs from what the command says
   scripts/documents.py SLUICE --write  writes the command's help into docs/commands.md
 
-docs/commands.md has the output of each `$ sluice ... --help`. docs/configuration.md has a row for each key with its
-default. Links of all documents lead to files and headings that exist. SLUICE is the built command.
+docs/commands.md has a block for the command and each of its sub-commands, nested ones too: what `$ sluice ... --help`
+prints. docs/configuration.md has a row for each key with its default. Links of all documents lead to files and headings
+that exist. SLUICE is the built command.
 """
 
 import pathlib
@@ -17,6 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 COMMANDS = ROOT / "docs/commands.md"
 CONFIGURATION = ROOT / "docs/configuration.md"
 HELP = re.compile(r"^```text\n\$ sluice (.*)\n(?:.*\n)*?```$", re.MULTILINE)
+LISTED = re.compile(r"^(?:Sub-commands|Names):\n((?:  .*\n)+)", re.MULTILINE)  # part of a help
 LINK = re.compile(r"\]\((?![a-z]+:)([^)#\s]*)(?:#([^)\s]+))?\)")
 ROW = re.compile(r"^\| `([a-z_.0-9]+)` \| (?:`([^`]*)`|processors) \|", re.MULTILINE)
 
@@ -30,6 +32,26 @@ def with_help(sluice, page):
         return f"```text\n$ sluice {match[1]}\n{output(sluice, match[1].split())}```"
 
     return HELP.sub(block, page)
+
+
+def sub_commands(sluice, words=()):
+    """Words of the command itself and of all its sub-commands, as the help of each lists them."""
+    yield words
+    listed = LISTED.search(output(sluice, [*words, "--help"]))
+    for line in listed[1].splitlines() if listed else []:
+        name = line.split()[0]
+        if not name.startswith("-"):
+            yield from sub_commands(sluice, (*words, name))
+
+
+def missing_help(sluice, page):
+    shown = {match[1] for match in HELP.finditer(page)}
+    calls = [" ".join([*words, "--help"]) for words in sub_commands(sluice)]
+    if len(calls) == 1:
+        yield "sluice --help lists no sub-commands in a form that scripts/documents.py knows"
+    for call in calls:
+        if call not in shown:
+            yield f"docs/commands.md has no block of `$ sluice {call}`: add an empty one, and run --write"
 
 
 def defaults(sluice):
@@ -61,6 +83,7 @@ def differences(sluice):
     page = COMMANDS.read_text()
     if with_help(sluice, page) != page:
         yield f"docs/commands.md differs from --help: run scripts/documents.py {sluice} --write"
+    yield from missing_help(sluice, page)
     yield from broken_links()
     said = dict(ROW.findall(CONFIGURATION.read_text()))
     true = defaults(sluice)

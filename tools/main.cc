@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "base/strings.h"
 #include "fmt/format.h"
 #include "tools/bench/bench.h"
 #include "tools/doctor/doctor.h"
@@ -16,17 +15,17 @@
 #include "tools/state/state.h"
 #include "tools/support/exit_code.h"
 #include "tools/support/standard_streams.h"
+#include "tools/support/sub_command.h"
 #include "tools/train/train.h"
 #include "tools/weights/weights.h"
 
 namespace sluice::tools {
 namespace {
 
-struct SubCommand {
-  const char* name;
-  const char* help;
-  int (*run)(std::span<const std::string> words);
-};
+int PrintVersion(std::span<const std::string> /*words*/) {
+  fmt::print("sluice {}\n", SLUICE_VERSION);
+  return kExitDone;
+}
 
 constexpr std::array kSubCommands = {
     SubCommand{"train", "train the byte-level GPT on any text under given budgets", RunTrain},
@@ -35,48 +34,13 @@ constexpr std::array kSubCommands = {
     SubCommand{"weights", "checkpoints in safetensors files: listed, summed, checked", RunWeights},
     SubCommand{"lab", "schedules of training and inference, looked at", RunLab},
     SubCommand{"bench", "the project's benchmarks, each against a ceiling", RunBench},
+    SubCommand{"--version", "the version", PrintVersion},
 };
-
-std::string Usage() {
-  std::string text = "Usage: sluice SUB-COMMAND [FLAG ...]\n\nSub-commands:\n";
-  for (const SubCommand& command : kSubCommands) {
-    text += fmt::format("  {:<8} {}\n", command.name, command.help);
-  }
-  return text +
-         "\nsluice SUB-COMMAND --help lists its flags; sluice --version prints the version.\n";
-}
-
-int Unknown(const std::string& name) {
-  std::vector<std::string> names;
-  for (const SubCommand& command : kSubCommands) names.emplace_back(command.name);
-  PrintError(fmt::format("unknown sub-command \"{}\"{}", name, base::DidYouMean(name, names)));
-  return kExitUserError;
-}
 
 /// Each thread's heap would reserve 64 MiB of addresses, which are what RLIMIT_AS counts.
 void ShareHeapsUnderLimit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) mallopt(M_ARENA_MAX, 1);
-}
-
-int Run(std::span<const std::string> words) {
-  if (words.empty()) {
-    std::fputs(Usage().c_str(), stderr);
-    return kExitUserError;
-  }
-  const std::string& name = words.front();
-  for (const SubCommand& command : kSubCommands) {
-    if (name == command.name) return command.run(words.subspan(1));
-  }
-  if (name == "--version") {
-    fmt::print("sluice {}\n", SLUICE_VERSION);
-    return kExitDone;
-  }
-  if (name == "--help" || name == "-h" || name == "help") {
-    fmt::print("{}", Usage());
-    return kExitDone;
-  }
-  return Unknown(name);
 }
 
 /// Exit code after a check of standard output. Text that did not reach it is lost, which "done"
@@ -97,5 +61,6 @@ int main(int argc, char** argv) {
   // A file past `ulimit -f` is then an error like another, told with its name, and tidied up after.
   std::signal(SIGXFSZ, SIG_IGN);
   const std::vector<std::string> words(argv + 1, argv + argc);
-  return sluice::tools::CheckOutput(sluice::tools::Run(words));
+  return sluice::tools::CheckOutput(
+      sluice::tools::RunSubCommand("sluice", sluice::tools::kSubCommands, words));
 }

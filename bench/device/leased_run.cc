@@ -66,11 +66,11 @@ std::uint64_t LeasedRun::MovedBytes(AccessMode mode) const {
 }
 
 absl::Status LeasedRun::LeaseAll(AccessMode mode, const std::vector<std::size_t>& order) {
-  struct Step {
+  struct AskedOp {
     Op op;
     Ticket ticket;
   };
-  std::deque<Step> ahead;
+  std::deque<AskedOp> ahead;
   std::size_t asked = 0;
   while (asked < order.size() || !ahead.empty()) {
     while (asked < order.size() && ahead.size() < kAhead) {

@@ -95,7 +95,7 @@ void Print(const sluice::IoStats& io) {
               io.direct ? ", O_DIRECT" : "",
               Text(io.registered_bytes).c_str(),
               io.registered_reason.c_str());
-  std::printf("%ju short, %ju repeated, %ju merged; %ju wrong checksums, %ju slots retired\n",
+  std::printf("%ju short, %ju repeated, %ju merged; %ju wrong checksums, %ju places retired\n",
               std::uintmax_t{io.short_io},
               std::uintmax_t{io.retries},
               std::uintmax_t{io.merged},

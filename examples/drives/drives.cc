@@ -31,9 +31,9 @@ struct Alarms : sluice::EventListener {
 std::size_t PrintDrives(const sluice::IoStats& io) {
   std::size_t used = 0;
   for (const sluice::DriveStats& drive : io.drives) {
-    std::printf("%s: %ju slots by %.1f GB/s at the start, %ju pages out, %ju pages in%s\n",
+    std::printf("%s: %ju places by %.1f GB/s at the start, %ju pages out, %ju pages in%s\n",
                 drive.directory.c_str(),
-                std::uintmax_t{drive.slots},
+                std::uintmax_t{drive.places},
                 drive.bytes_per_second_at_start / 1e9,
                 std::uintmax_t{drive.writes},
                 std::uintmax_t{drive.reads},

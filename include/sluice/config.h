@@ -32,8 +32,10 @@ class Config {
   /// Largest TOML text; more is InvalidArgument.
   static constexpr Bytes kBytesMax{std::uint64_t{1} << 20};
 
-  /// Errors: NotFound, or InvalidArgument with line and column for malformed TOML; not a regular
-  /// file or pipe; more than kBytesMax.
+  /// Reads a file (Load), or a text that messages call `source_name` (Parse). Errors:
+  /// - InvalidArgument: malformed TOML, with line and column; more than kBytesMax.
+  /// - Load alone: InvalidArgument (no regular file or pipe), NotFound, PermissionDenied, and
+  ///   others of open(2).
   static absl::StatusOr<Config> Load(const std::string& path);
   static absl::StatusOr<Config> Parse(std::string_view toml, const std::string& source_name);
 
@@ -42,7 +44,8 @@ class Config {
   ~Config();
 
   /// Applies "key=value" (a TOML value, or a bare word taken as a string). Finish decides if the
-  /// key is known. Errors: InvalidArgument.
+  /// key is known. Errors: InvalidArgument (no "=", an empty part of the key, a section in place of
+  /// a value or the other way round).
   absl::Status Set(std::string_view assignment);
 
   /// Reads one key into `*value` and marks the key as known. An absent key leaves the default in

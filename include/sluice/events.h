@@ -16,7 +16,7 @@
 ///
 ///   class Alarms : public sluice::EventListener {
 ///     void OnFallback(const sluice::FallbackEvent& event) override { Warn(event.reason); }
-///     void OnPageLost(const sluice::PageLostEvent& event) override { Page(event.tensor); }
+///     void OnPageLost(const sluice::PageLostEvent& event) override { Warn(event.tensor); }
 ///   };
 ///   Alarms alarms;  // outlives the Runtime
 ///   options.listener = &alarms;
@@ -24,6 +24,7 @@
 
 namespace sluice {
 
+/// Severity of a line of the log.
 enum class LogLevel { kInfo, kWarning, kError };
 
 /// Receives every line of the log. The library writes nothing to stdout or stderr itself, but for
@@ -31,10 +32,11 @@ enum class LogLevel { kInfo, kWarning, kError };
 /// threads and from the thread in Runtime::Create, one call at a time. Must not call the Runtime.
 using LogSink = std::function<void(LogLevel level, std::string_view line)>;
 
-/// A page's only copy could not be read and could not be reproduced.
+/// A page's only copy could not be read and could not be reproduced. Each tensor with bytes in the
+/// page has an event.
 struct PageLostEvent {
   std::string tensor;
-  ByteRange range;
+  ByteRange range;  ///< bytes of the tensor that are lost
   absl::Status cause;
 };
 

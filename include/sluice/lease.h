@@ -41,6 +41,7 @@ class Lease {
 
   /// Whether the lease pins pages: not if it is default-constructed, moved-from or released.
   bool valid() const { return state_ != nullptr; }
+  /// Tensor, tier and mode of the access. A lease without valid() has TensorId 0, kDram0 and kRead.
   TensorId tensor() const;
   TierId tier() const;
   AccessMode mode() const;

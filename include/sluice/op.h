@@ -16,7 +16,7 @@
 #include "sluice/tier.h"
 #include "sluice/units.h"
 
-/// A step of the program, with the tensors that it needs:
+/// An op of the program, with the tensors that it needs:
 ///
 ///   sluice::Op op = runtime->BeginOp({.name = "layer 3 forward"});
 ///   sluice::Ticket ticket = op.AcquireAll({{.tensor = weights},
@@ -82,10 +82,12 @@ class Ticket {
   /// Waits, then hands out one lease per access, in the order of the request. A ticket hands them
   /// out once.
   /// Errors, each naming op, tensor, range, tier and cause as far as they apply:
-  /// - InvalidArgument: unknown tensor, bad range, one page asked for in two tiers, bad
-  ///   recompute_seconds.
-  /// - ResourceExhausted: the op can never fit (names the bytes and the budget), or no room can be
-  ///   made now (a tier refuses pages, say), which may pass.
+  /// - InvalidArgument: an unknown or freed tensor, a bad range, a tier that the tensor may not
+  ///   reach, a write to a tensor that is only read, bad recompute_seconds.
+  /// - InvalidArgument: one page asked for in two tiers, or by more than 65535 accesses.
+  /// - ResourceExhausted: the op does not fit into the budget (names the bytes and the budget), or
+  ///   no room can be made now (a tier refuses pages, say), which may pass.
+  /// - ResourceExhausted: the system gives no addresses or mappings (vm.max_map_count).
   /// - DataLoss: the pages are lost.
   /// - Unavailable: the pages cannot be read now; a later request tries again.
   /// - Aborted ("would deadlock"): other ops hold what this one needs, and wait themselves.
@@ -103,8 +105,9 @@ class Ticket {
   std::shared_ptr<internal::TicketState> state_;
 };
 
+/// Name and lane of an op.
 struct OpOptions {
-  /// Names the op in schedules, traces and messages.
+  /// Name of the op in schedules, traces and messages.
   std::string name = {};
   /// Ops of one lane run one after another and get their pages in the order of AcquireAll. A thread
   /// may ask for its next op before the current one has its pages. Lanes run beside each other:
@@ -112,8 +115,9 @@ struct OpOptions {
   std::string lane = "gpu";
 };
 
-/// A step of an iteration, until its destruction, End or EndAfter. Stalls are no part of its time.
-/// Threads: several ops may be open at once on several threads; one op belongs to one thread.
+/// A piece of compute in an iteration, until its destruction, End or EndAfter. Stalls are no part
+/// of its time. A default-constructed op is one that has ended. Threads: several ops may be open at
+/// once on several threads; one op belongs to one thread.
 class Op {
  public:
   Op();
@@ -122,8 +126,7 @@ class Op {
   ~Op();
 
   /// Asks for all accesses at once. Never blocks: while the request queue is full the ticket is not
-  /// ready (Runtime::Prefetch, Free, Discard, BeginIteration, EndIteration and GetStats block
-  /// then). A ticket of an op that has ended fails with Cancelled. An op may ask twice. The second
+  /// ready. A ticket of an op that has ended fails with Cancelled. An op may ask twice. The second
   /// ticket can fail with Aborted ("would deadlock"), since the op holds the first leases
   /// meanwhile.
   Ticket AcquireAll(std::span<const Access> accesses);
@@ -133,9 +136,11 @@ class Op {
   /// Waits for one lease: AcquireAll and Take. Errors: as Ticket::Take.
   absl::StatusOr<Lease> Acquire(const Access& access);
 
-  /// Ends the op once all work enqueued on `stream` so far is done. The op asks for nothing more.
-  /// Errors: as StreamRef::ReleaseAfter; then the op goes on.
+  /// Ends the op once all work enqueued on `stream` so far is done; at once without a stream. The
+  /// op asks for nothing more. Errors: as StreamRef::ReleaseAfter; then the op goes on.
   absl::Status EndAfter(StreamRef stream);
+  /// Ends the op now. The op asks for nothing more; leases and tickets that it gave stay. Does
+  /// nothing if the op has ended.
   void End();
 
  private:

@@ -16,9 +16,6 @@
 #include "sluice/tier.h"
 #include "sluice/units.h"
 
-/// Optimizers whose states are paged. docs/optimizer.md says how to use them and how to choose,
-/// docs/optimizer-kernels.md has the formulas.
-
 /// An optimizer whose parameters and states are paged:
 ///
 ///   auto optimizer = sluice::OffloadedOptimizer::Create(*runtime, {.clip_norm = 1});
@@ -30,10 +27,12 @@
 ///   auto step = (*optimizer)->Step();              // returns at once
 ///   auto result = step->Wait();                    // or WaitFor(*group), just before its next use
 ///
-/// examples/optimizer is a whole program; docs/optimizer.md explains types, budgets and failures.
+/// examples/optimizer is a whole program. docs/optimizer.md explains types, budgets and failures,
+/// and says how to choose. docs/optimizer-kernels.md has the formulas.
 
 namespace sluice {
 
+/// Formula of an update (docs/optimizer-kernels.md).
 enum class OptimizerKind : std::uint8_t {
   kAdam,      ///< weight decay is part of the gradient
   kAdamW,     ///< weight decay acts on the parameter
@@ -42,6 +41,7 @@ enum class OptimizerKind : std::uint8_t {
   kLion,
   kAdagrad
 };
+/// Type of the optimizer's states.
 enum class StateType : std::uint8_t { kFp32, kBf16, k8Bit };  ///< bf16: rounded stochastically
 
 /// "adamw"; "fp32", "bf16", "8bit".
@@ -57,6 +57,8 @@ enum class SweepOrder : std::uint8_t {
   kForward
 };
 
+/// Options of an optimizer, which hold for all of its groups. OffloadedOptimizer::Create checks
+/// them, and its InvalidArgument names the wrong one.
 struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::kAdamW;
   /// Type of all optimizer states.
@@ -89,7 +91,8 @@ struct OptimizerOptions {
 };
 
 /// Rates that may change from step to step. beta1 is SGD's momentum. An optimizer ignores the rates
-/// that it does not use. Ranges: beta1 and beta2 in [0, 1), the others in [0, 1e30).
+/// that it does not use (docs/optimizer-kernels.md). Ranges: beta1 and beta2 in [0, 1), the others
+/// in [0, 1e30).
 struct GroupRates {
   double learning_rate = 1e-3;
   double beta1 = 0.9;
@@ -98,6 +101,7 @@ struct GroupRates {
   double weight_decay = 0;
 };
 
+/// A group: parameters whose gradients are complete at the same time, and their rates.
 struct GroupOptions {
   /// Name of the group, unique in its optimizer.
   std::string name = {};
@@ -107,6 +111,7 @@ struct GroupOptions {
   GroupRates rates = {};
 };
 
+/// Number of a group in its optimizer, counted from 0.
 struct GroupId {
   std::uint32_t value = 0;
   friend constexpr auto operator<=>(const GroupId&, const GroupId&) = default;
@@ -151,6 +156,7 @@ struct CopyBinding {
   TensorId tensor = {};
 };
 
+/// Options of one step.
 struct StepOptions {
   /// Divisor of the gradients, from 1e-75 to 1e75.
   double loss_scale = 1;
@@ -166,9 +172,10 @@ struct StepOptions {
   bool only_ready = false;
 };
 
+/// Report of a step that is over (StepHandle::Wait).
 struct OptimizerStep {
   std::int64_t step = 0;  ///< number of the step, from 1; a skipped step's comes again
-  /// The norm was not finite, and nothing has changed.
+  /// Whether the norm was not finite, so that nothing has changed.
   bool skipped = false;
   std::uint32_t groups = 0;  ///< groups that took part
   /// Norm of all gradients, unscaled, before clipping. None without clip_norm and skip_not_finite.
@@ -205,6 +212,7 @@ class StepHandle {
   StepHandle& operator=(StepHandle&&) noexcept;
   ~StepHandle();
 
+  /// Whether Wait would not block.
   bool Ready() const;
   /// Whether WaitFor would not block.
   bool Ready(GroupId group) const;
@@ -218,7 +226,7 @@ class StepHandle {
   /// such a lease after RuntimeOptions::stall_seconds.
   absl::StatusOr<OptimizerStep> Wait(Ticket::Deadline deadline = Ticket::Deadline::max());
   /// Blocks until every parameter of the group is updated, so that it may be used while the others
-  /// are not. Errors: of Wait, as far as they concern the group; InvalidArgument.
+  /// are not. Errors: of Wait, as far as they concern the group; InvalidArgument (no such group).
   absl::Status WaitFor(GroupId group, Ticket::Deadline deadline = Ticket::Deadline::max());
 
  private:
@@ -227,7 +235,8 @@ class StepHandle {
   std::shared_ptr<internal::StepState> state_;
 };
 
-/// A save that is being written (OffloadedOptimizer::StartSave). Threads: any. Lifetime: may
+/// A save that is being written (OffloadedOptimizer::StartSave). A default-constructed handle is of
+/// no save: it is ready, and Wait fails with FailedPrecondition. Threads: any. Lifetime: may
 /// outlive the optimizer. Fork: in a child it is ready, and Wait fails with FailedPrecondition.
 class SaveHandle {
  public:
@@ -243,11 +252,12 @@ class SaveHandle {
   bool HasEveryPart() const;
   /// Whether Wait would not block, since the save has its name or has failed.
   bool Ready() const;
-  /// Blocks until the save has its name and is on the disk. The call reads and writes the parts
-  /// that no step has written. Errors: the first one of the save, of those that
-  /// OffloadedOptimizer::Save names; the older save is there then, and nothing else. Cancelled (the
-  /// optimizer was destroyed before the save was whole). A caller that waits while it holds leases
-  /// on a parameter or a state, writing, waits for ever.
+  /// Blocks until the save has its name and is on the disk. The call has the parts written that no
+  /// step has. A caller that waits while it holds leases on a parameter or a state, writing, waits
+  /// for ever. Errors, after which the older save is there, and nothing else:
+  /// - The first one of the save, of those that OffloadedOptimizer::Save names. The new save is
+  ///   there if only its directory could not be synced.
+  /// - Cancelled: the save was given up, or the optimizer destroyed, before it had every part.
   absl::Status Wait();
   /// Gives the save up, unless it has every part: no later update is slowed by it, Wait fails with
   /// Cancelled, and the older save stays.
@@ -295,6 +305,9 @@ struct ParameterState {
 /// whose pages cannot be had stays as it was, whole, and the rest is done; the next Step does what
 /// is missing.
 ///
+/// A step is under way from its first GradientReady on until it is done or skipped. A step that
+/// failed in part stays under way until a repeat has done the rest, or a Load has replaced it.
+///
 /// Threads: externally synchronised, handles aside. Lifetime: the runtime outlives it. Fork: every
 /// call in a child fails with FailedPrecondition (step() is 0, handles are ready and fail).
 /// Destructors do nothing there, and the parent goes on as if there were no child.
@@ -311,114 +324,135 @@ class OffloadedOptimizer {
 
   /// Takes a parameter in the caller's memory. The id, which only this optimizer knows, goes to
   /// AddGroup and wherever a parameter is asked for. Errors:
-  /// - InvalidArgument: no name, or a type or a shape that no parameter has.
+  /// - InvalidArgument: no name, or a type, a master or a shape that no parameter has.
   /// - InvalidArgument: memory that is null, not aligned, of another size, or overlaps memory that
   ///   this optimizer has already. The message names both.
   absl::StatusOr<TensorId> BindParameter(const ParameterBinding& parameter);
-  /// Forgets a bound parameter that is in no group: its memory may go. Errors: InvalidArgument.
+  /// Forgets a bound parameter that is in no group: its memory may go. Errors: InvalidArgument (no
+  /// bound parameter, or one of a group).
   absl::Status UnbindParameter(TensorId parameter);
   /// Creates the states of the group's parameters, zeros. A parameter counts its own steps from
   /// here on, however many the optimizer has done: bias correction and random bits depend on these.
   /// Errors, besides those of Runtime::CreateTensors:
-  /// - InvalidArgument names group and tensor: the name of another group, no parameters, a rate out
-  ///   of range; a parameter that has a group, is neither fp32 nor bf16, or cannot be in dram.
+  /// - InvalidArgument: the name of another group, no parameters, a rate out of range.
+  /// - InvalidArgument: a parameter that has a group or another use in this optimizer, is neither
+  ///   fp32 nor bf16, or cannot be in dram.
   /// - NotFound: an unknown tensor.
   /// - FailedPrecondition: a step is under way.
   /// - ResourceExhausted: dram has no room for an update beside the tensors that stay there.
+  /// - Those of Ticket::Take, if a parameter has a master.
   absl::StatusOr<GroupId> AddGroup(const GroupOptions& options);
-  /// Sets the rates from the next GradientReady on. Errors: InvalidArgument, FailedPrecondition
-  /// (the group's step is under way).
+  /// Sets the rates from the next GradientReady on. Errors: InvalidArgument (no such group, a rate
+  /// out of range), FailedPrecondition (the group's step is under way).
   absl::Status SetRates(GroupId group, const GroupRates& rates);
+  /// Rates that AddGroup, SetRates or Load has set last. Errors: InvalidArgument (no such group).
   absl::StatusOr<GroupRates> Rates(GroupId group) const;
 
   /// Binds a gradient in place of an earlier one; nothing unbinds it. Several parameters may share
   /// one. Errors:
-  /// - InvalidArgument: an unknown parameter, another number of elements, or no type of gradients.
-  /// - InvalidArgument: memory that is null, not aligned for the type, or overlaps that of a copy.
-  /// - InvalidArgument: a tensor that this optimizer has as a parameter, a state or a copy.
-  /// - FailedPrecondition: the parameter's step is under way.
+  /// - NotFound: an unknown tensor, as the parameter or the gradient.
+  /// - InvalidArgument: a parameter of no group, another number of elements, no type of gradients,
+  ///   or `discard` without a tensor.
+  /// - InvalidArgument: memory that is null, not aligned for the type, given beside a tensor, or
+  ///   overlaps that of a parameter or a copy.
+  /// - InvalidArgument: a tensor that this optimizer has as a parameter, a state or a copy, or that
+  ///   cannot be in dram.
+  /// - FailedPrecondition: the group's step is under way.
   absl::Status BindGradient(TensorId parameter, const GradientBinding& gradient);
   /// Binds a copy in place of an earlier one; nothing unbinds it. Errors: as BindGradient, and
-  /// InvalidArgument for a bf16 parameter and for a gradient's tensor or memory.
+  /// InvalidArgument for a bf16 parameter, one with a master, and a gradient's tensor or memory.
   absl::Status BindCopy(TensorId parameter, const CopyBinding& copy);
   /// Writes the group's bound copies from its parameters as they are now. Call it before the first
   /// forward, and after the program itself has written parameters. Blocks, for as long as the
-  /// caller holds leases that write to them, too: release these first. Errors: InvalidArgument,
-  /// FailedPrecondition (a step is under way), those of Ticket::Take (repeat it).
+  /// caller holds leases that write to them, too: release these first. Errors: InvalidArgument (no
+  /// such group), FailedPrecondition (a step is under way), those of Ticket::Take (repeat it).
   absl::Status RefreshCopies(GroupId group);
 
   /// Adds the group's bound gradients to the accumulated ones; returns when that is done. Leave the
   /// last micro-batch out: GradientReady adds it, and would count it twice. Errors:
-  /// FailedPrecondition (no `accumulate`, a parameter without a gradient or whose gradient was
-  /// freed, the group's step is under way), those of Ticket::Take. The sums are partial after one
-  /// of the latter: call ResetGradient, and repeat all micro-batches.
+  /// - InvalidArgument: no such group.
+  /// - FailedPrecondition: no `accumulate`, a parameter without a gradient or whose gradient was
+  ///   freed, or the group's step is under way.
+  /// - Those of Ticket::Take: the sums are partial. Call ResetGradient, and repeat each
+  /// micro-batch.
   absl::Status AddGradient(GroupId group);
-  /// Forgets what was added. Errors: as AddGradient.
+  /// Forgets what was added. Errors: InvalidArgument (no such group), FailedPrecondition (no
+  /// `accumulate`, or the group's step is under way).
   absl::Status ResetGradient(GroupId group);
   /// The group's gradients are complete: those that are bound, with `accumulate` added to the sum
-  /// first, for which the call blocks. Errors: as AddGradient.
+  /// first, for which the call blocks. Errors: as AddGradient, but `accumulate` may be missing;
+  /// also FailedPrecondition (a step was started without the group, and is not over).
   absl::Status GradientReady(GroupId group);
 
   /// Hints that the next step comes soon, and has these groups. The pages which it updates first
   /// come to dram, as many as fit into `at_most`, and stay until they are used. Give only groups
-  /// that will have a gradient, and less than dram. Does not block for pages. Returns the bytes of
-  /// the pages that it hints at, whether they are there or not. Errors: InvalidArgument (no such
-  /// group), FailedPrecondition (a step is under way), those of Runtime::Prefetch.
+  /// that will have a gradient, and less than dram.
+  ///
+  /// Does not block for pages. Returns the bytes of the pages that it hints at, whether they are
+  /// there or not. Errors: InvalidArgument (no such group), FailedPrecondition (a step is under
+  /// way), those of Runtime::Prefetch.
   absl::StatusOr<Bytes> Prefetch(std::span<const GroupId> groups, Bytes at_most);
   /// Starts what is left of the step, or repeats what failed of it. The call waits for no page; a
   /// repeat waits for an answer of the Runtime's core thread. Errors:
   /// - FailedPrecondition: a group that is not ready (names it), no group is, or a step runs.
   /// - InvalidArgument: a loss scale out of its range, or one that is not 1 while updates start
-  ///   early; no norm with norm_given, or a norm without it.
+  ///   early; no norm with norm_given, a norm without it, or one below 0.
   absl::StatusOr<StepHandle> Step(const StepOptions& options = {});
   /// Blocks until no update of the group is under way: until what GradientReady has started is
   /// over, for whoever has no StepHandle yet. Errors: FailedPrecondition (with clip_norm or
   /// skip_not_finite: what is ready starts at Step), those of StepHandle::WaitFor.
   absl::Status WaitFor(GroupId group, Ticket::Deadline deadline = Ticket::Deadline::max());
-  /// Steps done.
+  /// Number of steps done. A skipped step does not count; Load sets the number of the save.
   std::int64_t step() const;
   /// Whether the next step goes from the last group to the first (SweepOrder). The caller's
   /// GradientReady decides the order of groups without clip_norm and skip_not_finite. Follow this
   /// there, so that pages which stayed in dram are used first.
   bool backwards() const;
 
-  /// Errors: NotFound.
+  /// Progress of the parameter. Errors: NotFound (no parameter of a group).
   absl::StatusOr<ParameterState> State(TensorId parameter) const;
   /// Reads a state of the parameter, 0 for "NAME.m" and 1 for "NAME.v", as fp32 whatever its type.
-  /// Blocks. Errors: InvalidArgument (no such parameter or state, another number of elements),
-  /// FailedPrecondition (a step is under way), those of Ticket::Take.
+  /// Blocks. Errors: NotFound (an unknown tensor), InvalidArgument (a parameter of no group, no
+  /// such state, another number of elements), FailedPrecondition (a step is under way), those of
+  /// Ticket::Take.
   absl::Status ReadState(TensorId parameter, std::size_t state, std::span<float> values);
   /// Writes what ReadState reads: bf16 rounded to nearest, 8-bit to the nearest code. Values that
   /// ReadState gave become the same bits again. Errors: those of ReadState; after one of
   /// Ticket::Take a part has been written.
   absl::Status WriteState(TensorId parameter, std::size_t state, std::span<const float> values);
   /// Read and write the master of a ParameterBinding likewise. The bound memory stays as it is.
+  /// Errors: those of ReadState and WriteState, InvalidArgument (a parameter without a master).
   absl::Status ReadMaster(TensorId parameter, std::span<float> values);
   absl::Status WriteMaster(TensorId parameter, std::span<const float> values);
   /// Takes the master from the bound memory, which the program has written: each element of the
-  /// memory that is not the rounded master replaces it. Errors: those of ReadState.
+  /// memory that is not the rounded master replaces it. Errors: those of ReadMaster.
   absl::Status RefreshMaster(TensorId parameter);
   /// Sets the parameter's own count of steps: bias correction and random bits depend on it.
-  /// Errors: InvalidArgument (no such parameter, below 0), FailedPrecondition (a step is under
-  /// way).
+  /// Errors: NotFound (an unknown tensor), InvalidArgument (a parameter of no group, below 0),
+  /// FailedPrecondition (a step is under way).
   absl::Status SetStepsOf(TensorId parameter, std::int64_t steps);
 
   /// Writes parameters, states, rates, step and each parameter's own steps to
   /// `directory`/optimizer.sluice. The file has its name only once it is whole and on the disk; a
   /// crash leaves the old or the new one. The directory must exist; a save that is there is
   /// replaced. `note`: text of the caller, for ReadSave. Does the same as StartSave and
-  /// SaveHandle::Wait. Errors, besides those of the file system and of reading pages:
+  /// SaveHandle::Wait.
+  ///
+  /// Errors, besides those of the file system and of Ticket::Take:
   /// - FailedPrecondition: a step is under way, or gradients are added up.
   /// - NotFound, InvalidArgument: the directory.
+  /// - NotFound: a parameter was freed.
   /// - ResourceExhausted: a thread cannot be started.
   absl::Status Save(const std::string& directory, std::string_view note = {});
   /// Saves beside the steps that follow: returns at once, and the file has what is there now. The
   /// next update of a part first writes the part's old bytes, from the frames that it holds anyway.
-  /// So the save reads no page twice and keeps no copy. The end of a step writes what the step has
-  /// not touched (groups that sit out, a step that is skipped). SaveHandle::Wait writes what no
-  /// step has touched or a failed one has left. The save's thread writes, syncs and names the file.
+  /// So the save reads no page twice and keeps no copy.
+  ///
+  /// The end of a step writes what the step has not touched (groups that sit out, a step that is
+  /// skipped). SaveHandle::Wait writes what no step has touched or a failed one has left. The
+  /// save's thread writes, syncs and names the file.
   /// - A save that fails hinders no update: SaveHandle::Wait alone tells.
-  /// - An earlier save that is not whole is completed first, which blocks; so do Load, and Save.
+  /// - An earlier save that is not whole is completed first, which blocks; so do Save and Load.
   /// - The destructor gives up one that is not whole, and leaves nothing of it.
   /// - Nobody else may write to parameters until SaveHandle::HasEveryPart.
   /// Errors: FailedPrecondition, NotFound, InvalidArgument and ResourceExhausted of Save, those of
@@ -437,13 +471,17 @@ class OffloadedOptimizer {
   /// Reads what Save wrote: parameters, states, rates, steps; and writes bound copies. The
   /// optimizer must have the save's kind, state type, seed and groups: names, and the parameters'
   /// names, types and numbers of elements, in order. All else may differ. An old save without steps
-  /// of parameters gives each the optimizer's. Load changes nothing unless every checksum is right.
-  /// Blocks for leases as RefreshCopies does. Errors, besides those of ReadSave:
+  /// of parameters gives each the optimizer's.
+  ///
+  /// Load changes nothing unless every checksum is right. Blocks for leases as RefreshCopies does.
+  /// Errors, besides those of ReadSave:
   /// - DataLoss: a damaged file; names the place.
   /// - InvalidArgument: the save of another optimizer; names what differs.
-  /// - FailedPrecondition: a step is under way.
-  /// - Others: those of pages. A part has been loaded then, and steps and saves are refused until a
-  ///   Load has succeeded.
+  /// - NotFound: a parameter was freed.
+  /// - FailedPrecondition: a step is under way and has not failed.
+  /// - Those of Ticket::Take and of reading the file, in the middle: a part has been loaded then.
+  ///   Until a Load succeeds, steps, saves, AddGroup and access to values fail with
+  ///   FailedPrecondition.
   absl::Status Load(const std::string& directory);
 
  private:

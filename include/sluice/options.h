@@ -27,6 +27,7 @@
 
 namespace sluice {
 
+/// Device that hbm is on.
 enum class DeviceKind {
   kEmulated,  ///< host memory that stands for hbm
   kCuda,      ///< memory of an NVIDIA GPU
@@ -34,7 +35,8 @@ enum class DeviceKind {
 };
 
 /// The GPU of a Runtime with a CUDA device. A page_bytes below what the GPU maps at once, 2 MiB, is
-/// an InvalidArgument of Create.
+/// an InvalidArgument of Create with DeviceKind::kCuda. DeviceKind::kAuto then takes the emulated
+/// device.
 struct CudaOptions {
   /// Ordinal among the visible GPUs, or the UUID ("GPU-...", "MIG-..."), or the beginning of that.
   /// Empty: the first.
@@ -53,6 +55,8 @@ struct EmulatedDeviceOptions {
   double latency_seconds = 0;
 };
 
+/// Options of spill files. queue_depth, bytes_in_flight, io_uring and direct hold for files of
+/// FileHome::read_only, too: there kRequire makes the creation of the tensor fail.
 struct IoOptions {
   /// Directory of the spill file. Empty: /var/tmp/sluice-<uid>, made with mode 0700. A directory
   /// with a name must exist, belong to the user, and not be writable by group or others.
@@ -66,7 +70,8 @@ struct IoOptions {
   /// Largest request that io_uring merges adjacent waiting requests into; 0: none.
   Bytes merge = 1_MiB;
   /// Requests in flight per drive, of all processes of a Share, 1 to 1024. A direction of a link
-  /// has at most min(queue_depth / 2, max(16, slots / 8)) pages in flight, and at least one.
+  /// has at most min(queue_depth / 2, max(16, slots / 8)) pages in flight, and at least one. nvme
+  /// has a slot for each page of nvme_bytes.
   std::uint32_t queue_depth = 32;
   /// Bytes in flight per drive, of all processes of a Share, at which further requests wait. Two of
   /// each process may always be in flight. Reads of files that are homes have a limit of the same
@@ -117,10 +122,11 @@ struct Share {
   std::uint32_t count = 1;
 };
 
+/// Options of a Runtime. Runtime::Create checks them, and its InvalidArgument names the wrong one.
 struct RuntimeOptions {
   /// Unit of residency and transfer in every tier: a power of two, 4 KiB to 64 MiB. 0: 2 MiB. With
   /// DeviceKind::kCuda or kAuto, 0 stands for the largest power of two from 2 to 16 MiB of which
-  /// each tier holds at least 256.
+  /// each tier holds at least 256, or for 2 MiB. Runtime::PageBytes gives the size.
   Bytes page_bytes = {};
   /// Hard budgets per tier, staging and pages in flight included, rounded down to whole pages. dram
   /// lies on all NUMA nodes that have processors of this process and that it may allocate from.
@@ -134,7 +140,7 @@ struct RuntimeOptions {
   ///   at least one.
   /// - dram less four pages for transfers, if there is hbm. Tensors that found no room on nvme
   ///   leave at least an eighth of dram to those on nvme.
-  /// The spill files are 1/512 larger, at least a page each, to replace slots that lose a page.
+  /// The spill files of a drive are 1/512 larger, at least a page, to replace places that lose one.
   Bytes nvme_bytes = {};
 
   DeviceKind device = DeviceKind::kEmulated;

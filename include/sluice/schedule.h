@@ -25,6 +25,7 @@ struct ScheduleTensor {
   std::string name;
   TensorKind kind = TensorKind::kOther;
   std::uint64_t bytes = 0;
+  /// Number of the segment. Tensors of one segment may share pages.
   std::uint32_t segment = 0;
   /// First byte of the tensor within its segment.
   std::uint64_t segment_offset = 0;
@@ -40,14 +41,18 @@ struct ScheduleAccess {
   std::optional<double> recompute_seconds = std::nullopt;
 };
 
+/// A recorded op: OpOptions, time, accesses, and the content that dies after it.
 struct ScheduleOp {
   std::string name;
   std::string lane;
-  /// Time from grant to end, stalls excluded.
+  /// Time from the first Ticket::Take to the end, stalls excluded. 0: no ticket was taken.
   double seconds = 0;
+  /// Accesses in the order of the requests.
   std::vector<ScheduleAccess> accesses;
-  /// Ranges with content discarded or freed after this op, the last op before that to ask for the
-  /// tensor.
+  /// Ranges that were discarded or freed after this op. Only tensor and range have a meaning: mode,
+  /// tier and recompute_seconds say nothing. The op is the last one before the discard that asks
+  /// for the tensor. A discard before all of these stands at the last one that asks for the tensor,
+  /// and at the iteration's last op if none does.
   std::vector<ScheduleAccess> discards;
 };
 

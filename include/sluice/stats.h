@@ -31,14 +31,15 @@ struct LatencyStats {
 
 /// A direction of a link. Counters grow from the Runtime's creation on.
 struct DirectionStats {
-  std::uint64_t bytes = 0;
-  std::uint64_t copies = 0;
-  std::uint64_t failed = 0;
+  std::uint64_t bytes = 0;   ///< bytes of copies that succeeded
+  std::uint64_t copies = 0;  ///< copies that succeeded, a page each
+  std::uint64_t failed = 0;  ///< copies that failed
   /// Time during which at least one copy was in flight.
   double busy_seconds = 0;
   /// Copies in flight now, and the most there ever were.
   std::uint32_t queue_depth = 0;
   std::uint32_t queue_depth_max = 0;
+  /// Times from handing a copy over to its end, failed copies included.
   LatencyStats latency;
 };
 
@@ -51,27 +52,28 @@ struct LinkStats {
 /// Pages that came to a tier whose mappings stay (MemoryOptions::keep_mappings) for a lease at
 /// their addresses: hbm.
 struct MappingStats {
-  std::uint64_t first = 0;  ///< pages whose address was mapped for the first time
-  std::uint64_t again = 0;  ///< pages whose address was mapped before
-  std::uint64_t in_place =
-      0;  ///< pages of `again` that found their frame again: nothing was mapped
+  std::uint64_t first = 0;     ///< pages whose address was not mapped
+  std::uint64_t again = 0;     ///< pages whose address was mapped already
+  std::uint64_t in_place = 0;  ///< pages of `again` in the same frame: nothing was mapped
 };
 
+/// Figures of a tier. The frames of nvme are slots of the page store.
 struct TierStats {
+  /// Budget as SetBudget has left it, in whole pages.
   std::uint64_t budget_bytes = 0;
   /// Bytes of frames in use now and at most, staging, in-flight and reserved frames included.
   std::uint64_t used_bytes = 0;
   std::uint64_t peak_bytes = 0;
   /// Bytes of pages that never go below this tier, wherever they are now: the committed part of the
-  /// capacity.
+  /// capacity. Tensors that are only read are committed to no tier.
   std::uint64_t committed_bytes = 0;
   /// Bytes of frames that are kept for pages in transit.
   std::uint64_t transit_bytes = 0;
   /// Used bytes by TensorKind.
   std::array<std::uint64_t, kTensorKindCount> by_kind{};
-  /// Share of the arena on huge pages.
+  /// Share of the memory on huge pages, 0 to 1. It is 1 for a GPU and 0 for nvme.
   double huge_page_share = 0;
-  /// Bytes the kernel has allocated for the arena.
+  /// Bytes that the kernel or the GPU's driver has allocated for the frames; 0 for nvme.
   std::uint64_t arena_bytes = 0;
   MappingStats mappings;
 };
@@ -87,6 +89,7 @@ struct PrefetchStats {
   std::uint64_t waiting = 0;  ///< pages wanted ahead that are neither there nor on the way
 };
 
+/// Pages that left a frame, by what that took, and pages that were cleaned.
 struct EvictionStats {
   std::uint64_t dropped_clean = 0;   ///< pages dropped with a valid copy elsewhere
   std::uint64_t dropped_dead = 0;    ///< pages dropped with content discarded or freed
@@ -101,19 +104,22 @@ struct PlanStats {
   double seconds = 0;
 };
 
-/// A drive of nvme.
+/// A drive of nvme. A slot is a page's number in the store. A place is where a page lies in the
+/// files: the store chooses one at each write.
 struct DriveStats {
   std::string directory;
   std::uint64_t reads = 0;      ///< pages
   std::uint64_t writes = 0;     ///< pages
-  std::uint64_t slots = 0;      ///< slots, spare ones included
-  std::uint64_t retired = 0;    ///< slots that lost a page and are used no more
+  std::uint64_t places = 0;     ///< places, spare ones included
+  std::uint64_t retired = 0;    ///< places that lost a page and are used no more
   double bytes_per_second = 0;  ///< latest rate of both directions while busy; 0: not known yet
-  /// Rate measured at the start to divide the slots; 0: not measured.
+  /// Rate measured at the start to divide the pages among drives; 0: not measured.
   double bytes_per_second_at_start = 0;
   bool fenced = false;  ///< true if the drive failed and is written no more
 };
 
+/// Spill files and the engine that reads and writes them. Every field is empty, false or 0 without
+/// nvme. Flags hold for all drives.
 struct IoStats {
   std::string engine;  ///< "io_uring" or "threads"
   bool direct = false;
@@ -121,16 +127,16 @@ struct IoStats {
   bool nocow = false;
   /// Whether the file systems reserved the spill files' space, so that none was written in full.
   bool reserved_space = false;
-  std::uint64_t short_io = 0;
-  std::uint64_t retries = 0;
-  std::uint64_t checksum_failures = 0;
-  std::uint64_t merged = 0;  ///< requests that reached the kernel within another one
+  std::uint64_t short_io = 0;           ///< attempts that moved a part
+  std::uint64_t retries = 0;            ///< attempts repeated as the one before moved nothing
+  std::uint64_t checksum_failures = 0;  ///< reads that did not verify, repeated ones included
+  std::uint64_t merged = 0;             ///< requests that reached the kernel within another one
   /// Features for people: what the kernel granted to io_uring, or "16 threads".
   std::string features;
   /// Bytes of dram registered with the ring, and the reason if that is not all of dram.
   std::uint64_t registered_bytes = 0;
   std::string registered_reason;
-  std::uint64_t retired = 0;       ///< retired slots of all drives
+  std::uint64_t retired = 0;       ///< retired places of all drives
   std::vector<DriveStats> drives;  ///< none without nvme
 };
 
@@ -153,11 +159,13 @@ struct Stats {
   std::uint64_t live_bytes = 0;
   std::uint64_t live_bytes_peak = 0;
   std::uint64_t padding_bytes = 0;
+  /// Iterations that did not repeat the schedule of their key.
   std::uint64_t schedule_divergences = 0;
   /// Schedules that newer ones displaced, and iterations too long to be recorded
   /// (RuntimeOptions::schedules_max, recorded_accesses_max).
   std::uint64_t schedules_dropped = 0;
   std::uint64_t iterations_too_long = 0;
+  /// Pages that were lost (PageLostEvent).
   std::uint64_t pages_lost = 0;
 };
 

@@ -41,6 +41,7 @@ class StreamRef {
   StreamRef& operator=(StreamRef&&) noexcept;
   ~StreamRef();
 
+  /// Whether this refers to a stream: not if it is default-constructed or moved-from.
   bool valid() const { return state_ != nullptr; }
 
   /// Blocks the caller until work that is enqueued on the stream afterwards finds the ticket's
@@ -56,7 +57,8 @@ class StreamRef {
   /// stream is being captured), InvalidArgument (it is gone), Unavailable (a dead GPU).
   absl::Status ReleaseAfter(Lease&& lease);
   /// Runs `work` on the stream, in order. The call runs `work` at once on a GPU, and the stream
-  /// orders what that enqueues.
+  /// orders what that enqueues. The call drops `work` without a stream, and after the Runtime's
+  /// destructor.
   void Enqueue(std::function<void()> work);
   /// Blocks until everything enqueued so far is done. REQUIRES: not called by the stream's own
   /// work.

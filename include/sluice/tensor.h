@@ -25,6 +25,7 @@
 
 namespace sluice {
 
+/// Type of an element.
 enum class DType : std::uint8_t { kF32, kF16, kBF16, kI8, kU8, kI32, kI64 };
 
 /// Bytes of one element.
@@ -96,6 +97,7 @@ enum class OffLease : std::uint8_t {
 };
 std::string_view ToString(OffLease off_lease);
 
+/// A tensor to create (Runtime::CreateTensors, which checks it).
 struct TensorSpec {
   /// Appears in messages, reports and schedules.
   std::string name = {};

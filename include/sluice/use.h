@@ -15,9 +15,10 @@
 
 namespace sluice {
 
+/// Use of a feature that not every machine has.
 enum class Use : std::uint8_t {
   kAuto,     ///< used where it works; a fallback is announced (FallbackEvent)
-  kRequire,  ///< Create fails with FailedPrecondition instead of a fallback
+  kRequire,  ///< error in place of a fallback: FailedPrecondition unless the field names another
   kOff,      ///< no attempt, for tests and comparisons
 };
 /// "auto", "require", "off".

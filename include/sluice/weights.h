@@ -34,11 +34,13 @@ struct Weight {
   std::string file;  ///< path of the file that has it
 };
 
+/// Options of Runtime::OpenWeights.
 struct WeightOptions {
   /// Content of the addresses outside a lease; with kReadable it is the file itself.
   OffLease off_lease = OffLease::kNone;
   /// Checksums that `sluice weights sum` has written beside the checkpoint (PATH.sums) verify each
-  /// page; kAuto uses them where they are there. Views outside a lease are not verified.
+  /// page; kAuto uses them where they are there. Views outside a lease are not verified. With
+  /// kRequire, OpenWeights fails with NotFound where they are not there.
   Use sums = Use::kAuto;
 };
 

@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "base/strings.h"
 #include "base/thread.h"
+#include "base/worker_pool.h"
 #include "fmt/format.h"
 #include "io/engine/signals.h"
 
@@ -138,6 +139,7 @@ class ThreadLoop final : public DiskLoop {
     for (std::uint32_t i = 0; i < target.queue_depth && refused.ok(); ++i) {
       auto thread = base::StartThread([&, i] {
         BlockAllSignals();
+        base::SetUpThread("sluice-loop", {});
         statuses[i] =
             RunOne(target, goal, target.memory + i * target.block_bytes, started, finished);
       });

@@ -31,7 +31,7 @@ bool OthersMayTake(const absl::Status& status) {
 
 DrivePlaces::DrivePlaces(DrivePlacesOptions options, DriveShares shares)
     : options_(std::move(options)), shares_(std::move(shares)), entries_(options_.slots) {
-  for (const SlotIndex places : options_.places) drives_.push_back({.room = places});
+  for (const SlotIndex places : options_.places) drives_.push_back({.free_places = places});
 }
 
 // --- writes -----------------------------------------------------------------------------------
@@ -63,7 +63,7 @@ absl::Status DrivePlaces::NoRoom(SlotIndex slot) const {
     fenced = fenced || drive.fenced;
   }
   std::string text = fmt::format("slot {}: no drive has room", slot);
-  if (retired > 0) text += fmt::format(", {} slots lost a page and are used no more", retired);
+  if (retired > 0) text += fmt::format(", {} places lost a page and are used no more", retired);
   if (fenced) text += ", drives that failed take no pages";
   return absl::ResourceExhaustedError(base::ToAbsl(text));
 }
@@ -75,7 +75,7 @@ bool DrivePlaces::Take(WriteAttempt* attempt, Clock::time_point now) {
   SLUICE_CHECK(!entry.taken, "the page of a slot is on one drive at a time");
   shares_.TakeTurn(*chosen, now);
   shares_.Begin(*chosen, now);
-  --drives_[*chosen].room;
+  --drives_[*chosen].free_places;
   entry = Entry{.drive = *chosen, .users = 1, .taken = true};
   attempt->drive = *chosen;
   return true;
@@ -86,7 +86,7 @@ std::optional<std::uint32_t> DrivePlaces::ChooseDrive(const std::vector<bool>& r
   std::optional<std::uint32_t> chosen;
   for (std::uint32_t i = 0; i < drives_.size(); ++i) {
     const bool refuses = !refused.empty() && refused[i];
-    if (refuses || drives_[i].fenced || drives_[i].room == 0) continue;
+    if (refuses || drives_[i].fenced || drives_[i].free_places == 0) continue;
     if (!chosen || shares_.turn(i) < shares_.turn(*chosen)) chosen = i;
   }
   return chosen;
@@ -189,7 +189,7 @@ void DrivePlaces::RemoveUser(SlotIndex slot) {
 
 void DrivePlaces::GiveBack(SlotIndex slot) {
   const Entry entry = std::exchange(entries_[slot], Entry{});
-  if (!entry.lost) ++drives_[entry.drive].room;
+  if (!entry.lost) ++drives_[entry.drive].free_places;
 }
 
 // --- fencing ----------------------------------------------------------------------------------

@@ -98,7 +98,7 @@ class DrivePlaces {
     bool on_its_way() const { return taken && !holds && !forgotten; }
   };
   struct Drive {
-    SlotIndex room = 0;     ///< pages that the drive would take
+    SlotIndex free_places = 0;
     SlotIndex retired = 0;  ///< places that lost a page
     bool fenced = false;
     // Two counters: a drive may take pages and give none back.

@@ -20,8 +20,8 @@ struct SpillFileOptions {
   std::uint64_t bytes = 0;  ///< a multiple of kIoAlignment
   Use direct = Use::kAuto;
   Use nocow = Use::kAuto;
-  /// Fails where the file system cannot reserve space, instead of writing the file in full.
-  Use reserved_space = Use::kAuto;
+  Use reserved_space =
+      Use::kAuto;  ///< space that the file system promises; else the file is filled
   /// Bytes of files that come after this one. Their space must be free, too, before it is written.
   std::uint64_t bytes_to_come = 0;
   /// Receiver of the progress while the file is written in full; null: nobody.

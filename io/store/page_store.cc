@@ -216,7 +216,7 @@ PageStoreStats FilePageStore::stats() const {
   stats.drives = {{.directory = directory_,
                    .reads = stats.reads,
                    .writes = stats.writes,
-                   .slots = PlacesOf(options_),
+                   .places = PlacesOf(options_),
                    .retired = stats.retired,
                    .bytes_per_second = context_.meter.rate()}};
   base::MutexLock lock(registered_mutex_);

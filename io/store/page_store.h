@@ -60,9 +60,8 @@ struct PageStoreOptions {
   std::uint32_t operations_max = 1024;
   Use io_uring = Use::kAuto;
   Use direct = Use::kAuto;
-  Use nocow = Use::kAuto;  ///< Create fails where the file system copies on write
-  /// Create fails where the file system cannot reserve space, instead of writing files in full.
-  Use reserved_space = Use::kAuto;
+  Use nocow = Use::kAuto;           ///< files whose blocks are written in place
+  Use reserved_space = Use::kAuto;  ///< space that the file system promises; else files are filled
   OnFill on_fill;  ///< told by Create, in its thread, of files that are written in full
   /// Question while files are written in full; true: Create gives Cancelled. Empty: never asked.
   std::function<bool()> stop_fill;

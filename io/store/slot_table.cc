@@ -56,7 +56,7 @@ absl::StatusOr<SlotIndex> SlotTable::BeginWrite(SlotIndex slot) {
 
 absl::Status SlotTable::NoPlace(SlotIndex slot) const {
   std::string text = fmt::format("slot {}: the drive has no room", slot);
-  if (retired_ > 0) text += fmt::format(", {} slots lost a page and are used no more", retired_);
+  if (retired_ > 0) text += fmt::format(", {} places lost a page and are used no more", retired_);
   return absl::ResourceExhaustedError(base::ToAbsl(text));
 }
 

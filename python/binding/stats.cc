@@ -85,7 +85,7 @@ nb::dict DictOf(const DriveStats& drive) {
   dict["directory"] = drive.directory;
   dict["reads"] = drive.reads;
   dict["writes"] = drive.writes;
-  dict["slots"] = drive.slots;
+  dict["places"] = drive.places;
   dict["retired"] = drive.retired;
   dict["bytes_per_second"] = drive.bytes_per_second;
   dict["bytes_per_second_at_start"] = drive.bytes_per_second_at_start;

@@ -33,7 +33,6 @@ void Print(const T&... what);
 template <typename... T>
 void Count(const T&... what);
 void Warn(const std::string& reason);
-void Page(const std::string& tensor);
 void Forward(std::span<const float> weights);
 void Multiply(std::span<const float> weights, std::span<float> output);
 void LaunchKernel();

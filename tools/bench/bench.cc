@@ -13,7 +13,7 @@ int RunBench(std::span<const std::string> words) {
       SubCommand{"device", "pages between dram and hbm against plain copies", RunBenchDevice},
       SubCommand{"step", "steps of optimizers whose states are on nvme", RunBenchStep},
   };
-  return RunSubCommand("bench", kCommands, words);
+  return RunSubCommand("sluice bench", kCommands, words);
 }
 
 }  // namespace sluice::tools

@@ -41,7 +41,8 @@ const std::array<FlagSpec, 5>& Flags() {
 }
 
 std::string HelpText() {
-  return "Usage: sluice doctor [--json] [--measure] [--directory DIR] [--config FILE]\n\n"
+  return "Usage: sluice doctor [--json] [--measure] [--directory DIR] [--config FILE]\n"
+         "                     [--set KEY=VALUE]\n\n"
          "Reports what this machine offers, what sluice will use, and why not more.\n\n" +
          DescribeFlags(Flags());
 }

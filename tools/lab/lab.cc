@@ -12,7 +12,7 @@ int RunLab(std::span<const std::string> words) {
       SubCommand{"show", "what a schedule asks of a machine", RunLabShow},
       SubCommand{"validate", "how close the simulator comes to real training", RunLabValidate},
   };
-  return RunSubCommand("lab", kCommands, words);
+  return RunSubCommand("sluice lab", kCommands, words);
 }
 
 }  // namespace sluice::tools

@@ -12,7 +12,7 @@ int RunState(std::span<const std::string> words) {
       SubCommand{"import", "writes a safetensors file as a save", RunStateImport},
       SubCommand{"show", "what a save holds", RunStateShow},
   };
-  return RunSubCommand("state", kCommands, words);
+  return RunSubCommand("sluice state", kCommands, words);
 }
 
 }  // namespace sluice::tools

@@ -11,17 +11,17 @@ namespace sluice::tools {
 namespace {
 
 std::string Usage(const char* command, std::span<const SubCommand> commands) {
-  std::string text = fmt::format("Usage: sluice {} NAME [FLAG ...]\n\nNames:\n", command);
+  std::string text = fmt::format("Usage: {} SUB-COMMAND [FLAG ...]\n\nSub-commands:\n", command);
   for (const SubCommand& each : commands) {
-    text += fmt::format("  {:<8} {}\n", each.name, each.help);
+    text += fmt::format("  {:<9} {}\n", each.name, each.help);
   }
-  return text + fmt::format("\nsluice {} NAME --help lists its flags.\n", command);
+  return text + fmt::format("\n{} SUB-COMMAND --help lists its flags.\n", command);
 }
 
 int Unknown(const char* command, std::span<const SubCommand> commands, const std::string& name) {
   std::vector<std::string> names;
   for (const SubCommand& each : commands) names.emplace_back(each.name);
-  PrintError(fmt::format("sluice {0} has no \"{1}\"{2}; sluice {0} --help lists what it has",
+  PrintError(fmt::format("{0} has no \"{1}\"{2}; {0} --help lists what it has",
                          command,
                          name,
                          base::DidYouMean(name, names)));

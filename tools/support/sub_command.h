@@ -5,7 +5,7 @@
 
 namespace sluice::tools {
 
-/// One of the commands below a command: `show` of `sluice lab show`.
+/// One of the commands below a command: `lab` of `sluice`, `show` of `sluice lab`.
 struct SubCommand {
   const char* name;
   const char* help;
@@ -13,7 +13,7 @@ struct SubCommand {
 };
 
 /// Runs the sub-command that the first word names, with the words after it, or prints help.
-/// `command`: "lab". Returns the exit code.
+/// `command`: "sluice lab". Returns the exit code.
 int RunSubCommand(const char* command,
                   std::span<const SubCommand> commands,
                   std::span<const std::string> words);

@@ -93,10 +93,12 @@ absl::Status CheckJudgedSteps(const TrainFlags& flags, int steps_done) {
 
 /// Whether enough steps are left to set the pace, or to decide the recomputation. A requeued job
 /// may have too few left, and ends all the same.
-absl::Status CheckStepsLeft(const TrainFlags& flags, const ResumePlan& plan, Console& console) {
-  absl::Status judged = CheckJudgedSteps(flags, plan.step());
+absl::Status CheckStepsLeft(const TrainFlags& flags,
+                            const ResumableSaves& resumable,
+                            Console& console) {
+  absl::Status judged = CheckJudgedSteps(flags, resumable.step());
   if (judged.ok() || flags.state_path.empty()) return judged;
-  if (plan.step() < flags.settings.train.steps) {
+  if (resumable.step() < flags.settings.train.steps) {
     console.Log(LogLevel::kWarning,
                 fmt::format("{}; so few are left that the run ends without",
                             base::ToStd(judged.message())));
@@ -107,9 +109,9 @@ absl::Status CheckStepsLeft(const TrainFlags& flags, const ResumePlan& plan, Con
 /// Whether the model is that of the state or weights that the run begins with. The text may still
 /// be unknown.
 absl::Status CheckModel(const TrainFlags& flags) {
-  SLUICE_ASSIGN_OR_RETURN(const ResumePlan plan, PlanResume(flags, {}));
+  SLUICE_ASSIGN_OR_RETURN(const ResumableSaves resumable, FindResumableSaves(flags, {}));
   // A state that is there has later weights.
-  return plan.candidates.empty() ? CheckInitialWeights(flags) : absl::OkStatus();
+  return resumable.candidates.empty() ? CheckInitialWeights(flags) : absl::OkStatus();
 }
 
 /// Checks that need no text. The check of the model comes before that of its size, which says less
@@ -136,10 +138,10 @@ absl::StatusOr<int> TrainWith(const TrainFlags& flags, InterruptWatch& watch) {
   if (state.directory == nullptr) {
     SLUICE_ASSIGN_OR_RETURN(state.directory, OpenStateDirectory(flags, console));
   }
-  SLUICE_ASSIGN_OR_RETURN(state.plan, PlanResume(flags, corpus.hash));
-  SLUICE_RETURN_IF_ERROR(CheckStepsLeft(flags, state.plan, console));
+  SLUICE_ASSIGN_OR_RETURN(state.resumable, FindResumableSaves(flags, corpus.hash));
+  SLUICE_RETURN_IF_ERROR(CheckStepsLeft(flags, state.resumable, console));
   // A state that is there has later weights.
-  if (state.plan.candidates.empty()) SLUICE_RETURN_IF_ERROR(CheckInitialWeights(flags));
+  if (state.resumable.candidates.empty()) SLUICE_RETURN_IF_ERROR(CheckInitialWeights(flags));
   watch.Arm();  // armed only now: a pipe that gives no text is left at once
   SLUICE_ASSIGN_OR_RETURN(
       const gpt::Dataset data,

@@ -12,7 +12,7 @@ int RunWeights(std::span<const std::string> words) {
       SubCommand{"sum", "writes checksums of a checkpoint", RunWeightsSum},
       SubCommand{"check", "whether a checkpoint is whole and as it was", RunWeightsCheck},
   };
-  return RunSubCommand("weights", kCommands, words);
+  return RunSubCommand("sluice weights", kCommands, words);
 }
 
 }  // namespace sluice::tools

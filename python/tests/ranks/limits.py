@@ -42,7 +42,7 @@ def parts(drives):
             "dram": stats["tiers"]["dram"]["budget_bytes"],
             "nvme": stats["tiers"]["nvme"]["budget_bytes"],
             "drives": len(stats["io"]["drives"]),
-            "slots": page * sum(drive["slots"] for drive in stats["io"]["drives"]),
+            "places": page * sum(drive["places"] for drive in stats["io"]["drives"]),
             "threads": names_of_threads(),
         }
         optimizer.close()

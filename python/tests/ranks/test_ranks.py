@@ -169,8 +169,8 @@ def test_each_rank_has_its_part_of_every_drive(both, spill):
         drive.mkdir(mode=0o700)
     for part in both("limits.parts", drives=[[str(drive) for drive in drives]] * 2):
         assert part["dram"] == 3 << 20 and part["nvme"] == 32 << 20
-        assert part["drives"] == 2 and part["slots"] >= part["nvme"]
-        assert part["slots"] <= part["nvme"] * (1 + 1 / 512) + 2 * (64 << 10), "spare slots included"
+        assert part["drives"] == 2 and part["places"] >= part["nvme"]
+        assert part["places"] <= part["nvme"] * (1 + 1 / 512) + 2 * (64 << 10), "spare places included"
         # pread and pwrite on a thread for each request in flight of a drive.
         assert part["threads"]["sluice-io"] == 2 * 3 and part["threads"]["sluice-worker"] == 2
         assert part["threads"]["sluice-update"] in (2, 3), "on one NUMA node the optimizer's own is one"

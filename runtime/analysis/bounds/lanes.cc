@@ -9,24 +9,24 @@
 namespace sluice::analysis {
 namespace {
 
-using Lane = std::uint32_t;
-constexpr Lane kNobody = UINT32_MAX;
+using LaneNumber = std::uint32_t;
+constexpr LaneNumber kNobody = UINT32_MAX;
 
 /// Use of a segment by lanes.
 struct SegmentUse {
-  std::set<Lane> writers;
-  std::set<Lane> discarders;
+  std::set<LaneNumber> writers;
+  std::set<LaneNumber> discarders;
   bool written_above = false;
-  Lane first_above = kNobody;
+  LaneNumber first_above = kNobody;
 };
 
-Lane OwnerOf(const SegmentUse& use) {
+LaneNumber OwnerOf(const SegmentUse& use) {
   if (use.writers.size() > 1) return kNobody;
   const bool writer_owns = use.written_above;
-  const Lane owner = writer_owns ? *use.writers.begin() : use.first_above;
+  const LaneNumber owner = writer_owns ? *use.writers.begin() : use.first_above;
   const bool others_write = !use.writers.empty() && *use.writers.begin() != owner;
   if (others_write && !use.discarders.empty()) return kNobody;
-  for (const Lane lane : use.discarders) {
+  for (const LaneNumber lane : use.discarders) {
     if (lane != owner) return kNobody;
   }
   return owner;
@@ -37,7 +37,7 @@ class LaneSplitter {
   LaneSplitter(const Schedule& schedule, TierKind lowest_above)
       : schedule_(schedule), lowest_above_(lowest_above) {
     for (const ScheduleOp& op : schedule.ops) {
-      const Lane lane = LaneOf(op.lane);
+      const LaneNumber lane = LaneOf(op.lane);
       for (const ScheduleAccess& access : op.accesses) NoteAccess(access, lane);
       for (const ScheduleAccess& discard : op.discards) {
         SegmentOf(discard).discarders.insert(lane);
@@ -49,7 +49,7 @@ class LaneSplitter {
     std::vector<Schedule> result(lanes_.size());
     for (Schedule& lane : result) lane = {.key = schedule_.key, .page_bytes = schedule_.page_bytes};
     for (const ScheduleOp& op : schedule_.ops) {
-      const Lane lane = LaneOf(op.lane);
+      const LaneNumber lane = LaneOf(op.lane);
       result[lane].ops.push_back(SeenFrom(lane, op));
     }
     for (Schedule& lane : result) AddTensors(&lane);
@@ -57,15 +57,15 @@ class LaneSplitter {
   }
 
  private:
-  Lane LaneOf(const std::string& name) {
-    return lanes_.try_emplace(name, static_cast<Lane>(lanes_.size())).first->second;
+  LaneNumber LaneOf(const std::string& name) {
+    return lanes_.try_emplace(name, static_cast<LaneNumber>(lanes_.size())).first->second;
   }
 
   SegmentUse& SegmentOf(const ScheduleAccess& access) {
     return segments_[schedule_.tensors[access.tensor].segment];
   }
 
-  void NoteAccess(const ScheduleAccess& access, Lane lane) {
+  void NoteAccess(const ScheduleAccess& access, LaneNumber lane) {
     SegmentUse& use = SegmentOf(access);
     const bool above = access.tier.kind <= lowest_above_;
     if (above && use.first_above == kNobody) use.first_above = lane;
@@ -74,7 +74,7 @@ class LaneSplitter {
     use.written_above |= above;
   }
 
-  ScheduleOp SeenFrom(Lane lane, const ScheduleOp& op) {
+  ScheduleOp SeenFrom(LaneNumber lane, const ScheduleOp& op) {
     ScheduleOp seen{.name = op.name, .lane = op.lane, .seconds = op.seconds};
     for (ScheduleAccess access : op.accesses) {
       if (OwnerOf(SegmentOf(access)) != lane) access.mode = AccessMode::kOverwrite;
@@ -104,7 +104,7 @@ class LaneSplitter {
 
   const Schedule& schedule_;
   const TierKind lowest_above_;
-  std::map<std::string, Lane> lanes_;
+  std::map<std::string, LaneNumber> lanes_;
   std::map<std::uint32_t, SegmentUse> segments_;
 };
 

@@ -85,10 +85,10 @@ bool ScheduleBook::HasRoom(std::uint64_t more) {
 
 void ScheduleBook::Record(const Acquire& acquire) {
   if (!HasRoom(1 + acquire.requests.size())) return;
-  const Step step{acquire.lane,
-                  acquire.name,
-                  static_cast<std::uint32_t>(recording_.requests.size()),
-                  static_cast<std::uint32_t>(acquire.requests.size())};
+  const RecordedOp step{acquire.lane,
+                        acquire.name,
+                        static_cast<std::uint32_t>(recording_.requests.size()),
+                        static_cast<std::uint32_t>(acquire.requests.size())};
   recording_.lanes[acquire.lane].push_back(static_cast<std::uint32_t>(recording_.steps.size()));
   recording_.steps.push_back(step);
   recording_.requests.insert(
@@ -117,7 +117,9 @@ bool ScheduleBook::Advance(const Acquire& acquire) {
   return true;
 }
 
-bool ScheduleBook::Same(const Recording& recording, const Step& step, const Acquire& acquire) {
+bool ScheduleBook::Same(const Recording& recording,
+                        const RecordedOp& step,
+                        const Acquire& acquire) {
   if (step.name != acquire.name || step.count != acquire.requests.size()) return false;
   for (std::uint32_t i = 0; i < step.count; ++i) {
     const PageRequest& a = recording.requests[step.first + i];
@@ -136,7 +138,7 @@ void ScheduleBook::Index(Recording* recording) {
   std::vector<RecordedUse> uses(recording->requests.size());
   std::vector<std::uint32_t> fill = first;
   for (std::uint32_t s = 0; s < recording->steps.size(); ++s) {
-    const Step& step = recording->steps[s];
+    const RecordedOp& step = recording->steps[s];
     for (std::uint32_t r = step.first; r < step.first + step.count; ++r) {
       uses[fill[recording->requests[r].page]++] = RecordedUse{s, r};
     }
@@ -157,7 +159,7 @@ void ScheduleBook::NoteDeath(PageIndex page) {
 std::uint64_t ScheduleBook::Fingerprint(const Recording& recording) {
   std::uint64_t hash = 0xcbf29ce484222325;
   const auto add = [&hash](std::uint64_t value) { hash = (hash ^ value) * 0x100000001b3; };
-  for (const Step& step : recording.steps) {
+  for (const RecordedOp& step : recording.steps) {
     for (const std::uint64_t value : {step.lane, step.name, step.count}) add(value);
   }
   for (const PageRequest& request : recording.requests) {
@@ -221,7 +223,7 @@ std::vector<RecordedStep> ScheduleBook::Steps(KeyIndex key) const {
   std::vector<RecordedStep> steps;
   const auto found = schedules_.find(key);
   if (found == schedules_.end()) return steps;
-  for (const Step& step : found->second.steps) steps.push_back({step.lane, step.name});
+  for (const RecordedOp& step : found->second.steps) steps.push_back({step.lane, step.name});
   return steps;
 }
 
@@ -231,7 +233,7 @@ void ScheduleBook::IndexEntries(Recording* recording) {
   std::vector<std::array<std::uint32_t, kTiersMax>> used(recording->first_use.size(),
                                                          std::array<std::uint32_t, kTiersMax>{});
   for (std::uint32_t s = 0; s < recording->steps.size(); ++s) {
-    const Step& step = recording->steps[s];
+    const RecordedOp& step = recording->steps[s];
     auto entries = recording->entries.back();
     for (std::uint32_t r = step.first; r < step.first + step.count; ++r) {
       const PageRequest& request = recording->requests[r];
@@ -280,7 +282,7 @@ NextUse ScheduleBook::NextUseFrom(PageIndex page, Position position) const {
 
 std::span<const PageRequest> ScheduleBook::StepAt(Position position) const {
   SLUICE_CHECK(following() && position >= base_, "only the steps of a followed schedule are known");
-  const Step& step = followed_->steps[(position - base_) % followed_->steps.size()];
+  const RecordedOp& step = followed_->steps[(position - base_) % followed_->steps.size()];
   return std::span<const PageRequest>(followed_->requests).subspan(step.first, step.count);
 }
 

@@ -82,7 +82,7 @@ class ScheduleBook {
   bool empty() const { return followed_ == nullptr || followed_->steps.empty(); }
 
  private:
-  struct Step {
+  struct RecordedOp {
     LaneIndex lane = 0;
     NameIndex name = 0;
     std::uint32_t first = 0;
@@ -99,7 +99,7 @@ class ScheduleBook {
     std::uint32_t step = 0;
   };
   struct Recording {
-    std::vector<Step> steps;
+    std::vector<RecordedOp> steps;
     std::vector<PageRequest> requests;
     std::vector<Death> deaths;
     std::uint64_t last_used = 0;  ///< mark of the last use; a larger one is more recent
@@ -123,7 +123,7 @@ class ScheduleBook {
   static void IndexDeaths(Recording* recording);
   static void IndexEntries(Recording* recording);
   static std::vector<PlanUse> UsesOf(const Recording& recording, PageIndex page);
-  static bool Same(const Recording& recording, const Step& step, const Acquire& acquire);
+  static bool Same(const Recording& recording, const RecordedOp& step, const Acquire& acquire);
   static NextUse Describe(const Recording& recording, const RecordedUse& use, Position base);
 
   const ScheduleLimits limits_;

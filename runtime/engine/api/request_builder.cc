@@ -16,31 +16,31 @@ struct Touch {
   std::uint32_t access = 0;
 };
 
-AccessPlan PlanOf(const ResolvedAccess& access) {
+LeaseDraft DraftOf(const ResolvedAccess& access) {
   const std::uint64_t page_bytes = access.segment->page_bytes();
   const std::uint64_t first = access.begin() / page_bytes;
   const std::uint64_t last = (access.end() - 1) / page_bytes;
-  AccessPlan plan;
-  plan.tensor = access.tensor;
-  plan.tier_id = access.tier_id;
-  plan.tier = access.tier;
-  plan.mode = access.mode;
-  plan.range = access.range;
-  plan.address = access.base == nullptr ? nullptr : access.base + access.begin();
-  plan.first_offset = access.begin() % page_bytes;
-  plan.first_page = access.segment->parts().first_page + static_cast<PageIndex>(first);
-  plan.pages = static_cast<std::uint32_t>(last - first + 1);
-  plan.discards = access.discards;
+  LeaseDraft draft;
+  draft.tensor = access.tensor;
+  draft.tier_id = access.tier_id;
+  draft.tier = access.tier;
+  draft.mode = access.mode;
+  draft.range = access.range;
+  draft.address = access.base == nullptr ? nullptr : access.base + access.begin();
+  draft.first_offset = access.begin() % page_bytes;
+  draft.first_page = access.segment->parts().first_page + static_cast<PageIndex>(first);
+  draft.pages = static_cast<std::uint32_t>(last - first + 1);
+  draft.discards = access.discards;
   const bool at_address = access.base != nullptr && access.segment->Shows(access.tier);
-  if (at_address && access.mode != AccessMode::kRead) plan.written_view = access.segment;
-  return plan;
+  if (at_address && access.mode != AccessMode::kRead) draft.written_view = access.segment;
+  return draft;
 }
 
-std::vector<Touch> TouchesOf(std::span<const AccessPlan> plans) {
+std::vector<Touch> TouchesOf(std::span<const LeaseDraft> drafts) {
   std::vector<Touch> touches;
-  for (std::uint32_t i = 0; i < plans.size(); ++i) {
-    for (std::uint32_t page = 0; page < plans[i].pages; ++page) {
-      touches.push_back({plans[i].first_page + page, i});
+  for (std::uint32_t i = 0; i < drafts.size(); ++i) {
+    for (std::uint32_t page = 0; page < drafts[i].pages; ++page) {
+      touches.push_back({drafts[i].first_page + page, i});
     }
   }
   std::stable_sort(touches.begin(), touches.end(), [](const Touch& a, const Touch& b) {
@@ -118,35 +118,35 @@ absl::StatusOr<core::PageRequest> MergePage(std::span<const Touch> touches,
   return request;
 }
 
-void FindFirstRequests(TicketPlan* plan) {
-  for (AccessPlan& access : plan->accesses) {
+void FindFirstRequests(TicketDraft* draft) {
+  for (LeaseDraft& access : draft->accesses) {
     const auto found = std::lower_bound(
-        plan->requests.begin(),
-        plan->requests.end(),
+        draft->requests.begin(),
+        draft->requests.end(),
         access.first_page,
         [](const core::PageRequest& request, PageIndex page) { return request.page < page; });
-    access.first_request = static_cast<std::uint32_t>(found - plan->requests.begin());
+    access.first_request = static_cast<std::uint32_t>(found - draft->requests.begin());
   }
 }
 
 }  // namespace
 
-absl::StatusOr<TicketPlan> BuildTicketPlan(std::span<const ResolvedAccess> accesses) {
-  TicketPlan plan;
-  plan.accesses.reserve(accesses.size());
-  for (const ResolvedAccess& access : accesses) plan.accesses.push_back(PlanOf(access));
-  const std::vector<Touch> touches = TouchesOf(plan.accesses);
-  plan.requests.reserve(touches.size());
+absl::StatusOr<TicketDraft> DraftTicket(std::span<const ResolvedAccess> accesses) {
+  TicketDraft draft;
+  draft.accesses.reserve(accesses.size());
+  for (const ResolvedAccess& access : accesses) draft.accesses.push_back(DraftOf(access));
+  const std::vector<Touch> touches = TouchesOf(draft.accesses);
+  draft.requests.reserve(touches.size());
   for (std::size_t begin = 0; begin < touches.size();) {
     std::size_t end = begin + 1;
     while (end < touches.size() && touches[end].page == touches[begin].page) ++end;
     SLUICE_ASSIGN_OR_RETURN(const core::PageRequest request,
                             MergePage(std::span(touches).subspan(begin, end - begin), accesses));
-    plan.requests.push_back(request);
+    draft.requests.push_back(request);
     begin = end;
   }
-  FindFirstRequests(&plan);
-  return plan;
+  FindFirstRequests(&draft);
+  return draft;
 }
 
 }  // namespace sluice::engine

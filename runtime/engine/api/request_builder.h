@@ -15,7 +15,7 @@
 namespace sluice::engine {
 
 /// One lease to be, without its frames.
-struct AccessPlan {
+struct LeaseDraft {
   std::shared_ptr<TensorInfo> tensor;
   TierId tier_id;
   core::TierIndex tier = 0;
@@ -33,14 +33,14 @@ struct AccessPlan {
 };
 
 /// An AcquireAll in the core's terms. Requests are in order of page.
-struct TicketPlan {
-  std::vector<AccessPlan> accesses;
+struct TicketDraft {
+  std::vector<LeaseDraft> accesses;
   std::vector<core::PageRequest> requests;
 };
 
 /// Splits accesses into pages and merges those of the same page. A page counts as overwritten if
 /// overwrite accesses alone ask for it and cover all its bytes that belong to tensors.
 /// Errors: InvalidArgument (one page in two tiers: names both tensors).
-absl::StatusOr<TicketPlan> BuildTicketPlan(std::span<const ResolvedAccess> accesses);
+absl::StatusOr<TicketDraft> DraftTicket(std::span<const ResolvedAccess> accesses);
 
 }  // namespace sluice::engine

@@ -102,7 +102,7 @@ absl::Status Runtime::CheckAccess(const Access& access) const {
   SLUICE_RETURN_IF_ERROR(state_->CheckProcess());
   Access any = access;
   any.contiguous = false;  // no addresses are reserved for a question
-  return state_->PlanTicket({&any, 1}, nullptr).status();
+  return state_->DraftAccesses({&any, 1}, nullptr).status();
 }
 Bytes Runtime::PageBytes() const { return state_->PageBytes(); }
 

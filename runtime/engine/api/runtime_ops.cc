@@ -53,31 +53,31 @@ std::shared_ptr<OpState> RuntimeState::BeginOp(OpOptions options) {
   return engine::MakeOwned<OpState>(weak_from_this(), std::move(identity), std::move(record));
 }
 
-absl::StatusOr<engine::TicketPlan> RuntimeState::PlanTicket(std::span<const Access> accesses,
-                                                            OpState* op) const {
+absl::StatusOr<engine::TicketDraft> RuntimeState::DraftAccesses(std::span<const Access> accesses,
+                                                                OpState* op) const {
   SLUICE_ASSIGN_OR_RETURN(const auto resolved, table_.Resolve(accesses, *tiers_));
   const std::string_view name = op == nullptr ? "prefetch" : std::string_view(op->identity().name);
   for (const engine::ResolvedAccess& access : resolved) {
     SLUICE_RETURN_IF_ERROR(CheckRecompute(name, access));
   }
-  SLUICE_ASSIGN_OR_RETURN(engine::TicketPlan plan, engine::BuildTicketPlan(resolved));
+  SLUICE_ASSIGN_OR_RETURN(engine::TicketDraft draft, engine::DraftTicket(resolved));
   if (op != nullptr) op->record().AddAccesses(resolved);
-  return plan;
+  return draft;
 }
 
 std::shared_ptr<TicketState> RuntimeState::AcquireAll(const std::shared_ptr<OpState>& op,
                                                       std::span<const Access> accesses) {
-  auto plan = PlanTicket(accesses, op.get());
-  if (!plan.ok()) return engine::MakeOwned<TicketState>(op, plan.status());
+  auto draft = DraftAccesses(accesses, op.get());
+  if (!draft.ok()) return engine::MakeOwned<TicketState>(op, draft.status());
   core::Acquire event;
   event.ticket = next_ticket_++;
   event.op = op->identity().number;
   event.lane = op->identity().lane_index;
   event.name = op->identity().name_index;
-  event.requests = plan->requests;
+  event.requests = draft->requests;
   auto ticket = engine::MakeOwned<TicketState>(
       event.ticket,
-      *std::move(plan),
+      *std::move(draft),
       op,
       TicketState::Context{
           mailbox_, waits_, tiers_, tiers_->device(), options_.fill_overwrite_with_nan});
@@ -90,9 +90,9 @@ std::shared_ptr<TicketState> RuntimeState::AcquireAll(const std::shared_ptr<OpSt
 }
 
 absl::Status RuntimeState::Prefetch(std::span<const Access> accesses, std::uint32_t ops_ahead) {
-  SLUICE_ASSIGN_OR_RETURN(engine::TicketPlan plan, PlanTicket(accesses, nullptr));
-  if (plan.requests.empty()) return absl::OkStatus();
-  const bool pushed = mailbox_->Push(engine::PrefetchRequest{std::move(plan), ops_ahead});
+  SLUICE_ASSIGN_OR_RETURN(engine::TicketDraft draft, DraftAccesses(accesses, nullptr));
+  if (draft.requests.empty()) return absl::OkStatus();
+  const bool pushed = mailbox_->Push(engine::PrefetchRequest{std::move(draft), ops_ahead});
   return pushed ? absl::OkStatus() : ShutDownError();
 }
 

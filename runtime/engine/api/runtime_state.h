@@ -100,8 +100,8 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   absl::Status Prefetch(std::span<const Access> accesses, std::uint32_t ops_ahead);
   /// Plan of a request for the accesses. It is recorded for `op` unless that is null. Errors:
   /// InvalidArgument; those of TensorTable::Resolve.
-  absl::StatusOr<engine::TicketPlan> PlanTicket(std::span<const Access> accesses,
-                                                OpState* op) const;
+  absl::StatusOr<engine::TicketDraft> DraftAccesses(std::span<const Access> accesses,
+                                                    OpState* op) const;
 
   absl::StatusOr<std::shared_ptr<ReservationState>> Reserve(TierId tier, Bytes bytes);
   absl::Status SetBudget(TierId tier, Bytes bytes);

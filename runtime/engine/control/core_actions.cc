@@ -38,7 +38,7 @@ void CoreThread::Perform(core::GrantTicket& action) {
   TicketBook::Entry* entry = tickets_.Find(action.ticket);
   SLUICE_CHECK(entry != nullptr, "only a known ticket is granted");
   tickets_.Grant(entry, Clock::now());
-  for (const AccessPlan& access : entry->ticket->plan().accesses) {
+  for (const LeaseDraft& access : entry->ticket->draft().accesses) {
     if (access.mode != AccessMode::kRead) parts_.table->MarkLive(*access.tensor, access.discards);
   }
   parts_.mover->Grant(entry->ticket, std::move(action.frames), owners_);

@@ -130,7 +130,7 @@ void CoreThread::ReportStalledTickets(Clock::time_point now) {
 }
 
 void CoreThread::On(AcquireRequest& request) {
-  if (const AccessPlan* gone = owners_.FirstUnusable(request.ticket->plan())) {
+  if (const LeaseDraft* gone = owners_.FirstUnusable(request.ticket->draft())) {
     request.ticket->Fail(
         absl::InvalidArgumentError(fmt::format("tensor '{}' was freed", gone->tensor->spec.name)));
     return;
@@ -175,8 +175,8 @@ void CoreThread::On(DiscardRequest& request) {
 }
 
 void CoreThread::On(PrefetchRequest& request) {
-  if (owners_.FirstUnusable(request.plan) != nullptr) return;
-  Feed(core::PrefetchPages{std::move(request.plan.requests), request.ops_ahead});
+  if (owners_.FirstUnusable(request.draft) != nullptr) return;
+  Feed(core::PrefetchPages{std::move(request.draft.requests), request.ops_ahead});
 }
 
 void CoreThread::On(ReserveRequest& request) {
@@ -336,7 +336,7 @@ void CoreThread::NameLeakedLeases(const TicketBook::Entry& entry) {
     if (entry.released[i]) continue;
     parts_.logger->Warning(
         fmt::format("a lease of tensor '{}' taken by op '{}' outlives its runtime",
-                    ticket.plan().accesses[i].tensor->spec.name,
+                    ticket.draft().accesses[i].tensor->spec.name,
                     ticket.op().identity().name));
   }
 }

@@ -63,7 +63,7 @@ struct DiscardRequest {
 };
 /// A hint of accesses to come.
 struct PrefetchRequest {
-  TicketPlan plan;
+  TicketDraft draft;
   std::uint32_t ops_ahead = 0;
 };
 /// An event for the core as it is: marks of iterations, and, as notices, the tickets and tasks

@@ -57,20 +57,20 @@ std::optional<IterationTimes> StepClock::TakeIteration() {
 
 void StepClock::Advance(TimePoint now) {
   const bool stands = waiting_ > 0 && holding_ == 0;
-  if (!stands) seconds_ += std::chrono::duration<double>(now - last_).count();
+  if (!stands) elapsed_seconds_ += std::chrono::duration<double>(now - last_).count();
   last_ = now;
 }
 
 void StepClock::Begin(core::KeyIndex key) {
   End();
   ++iterations_;
-  begun_ = seconds_;
+  begun_ = elapsed_seconds_;
   running_ = IterationTimes{.key = key, .steps = {}, .lanes = {}, .seconds = 0};
 }
 
 void StepClock::End() {
   if (!running_.has_value()) return;
-  running_->seconds = seconds_ - begun_;
+  running_->seconds = elapsed_seconds_ - begun_;
   ended_ = std::exchange(running_, std::nullopt);
 }
 
@@ -82,7 +82,7 @@ void StepClock::Add(const core::Acquire& event) {
     ticket.iteration = iterations_;
     ticket.step = running_->steps.size();
     running_->steps.push_back(
-        {.begin_s = seconds_ - begun_, .end_s = std::numeric_limits<double>::infinity()});
+        {.begin_s = elapsed_seconds_ - begun_, .end_s = std::numeric_limits<double>::infinity()});
     running_->lanes.push_back(event.lane);
   }
   ++waiting_;
@@ -112,7 +112,7 @@ void StepClock::Forget(core::TicketNumber number) {
   const TimedTicket& ticket = found->second;
   --(ticket.granted ? holding_ : waiting_);
   if (running_.has_value() && ticket.iteration == iterations_) {
-    running_->steps[ticket.step].end_s = seconds_ - begun_;
+    running_->steps[ticket.step].end_s = elapsed_seconds_ - begun_;
   }
   tickets_.erase(found);
 }

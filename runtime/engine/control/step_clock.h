@@ -63,7 +63,7 @@ class StepClock {
 
   const std::uint64_t steps_max_;
   TimePoint last_{};
-  double seconds_ = 0;  ///< seconds that the clock has run
+  double elapsed_seconds_ = 0;
   std::uint64_t waiting_ = 0;
   std::uint64_t holding_ = 0;
   std::unordered_map<core::TicketNumber, TimedTicket> tickets_;

@@ -8,7 +8,7 @@ namespace sluice::engine {
 
 void TicketBook::Add(std::shared_ptr<internal::TicketState> ticket, Clock::time_point now) {
   const core::TicketNumber number = ticket->number();
-  const std::size_t accesses = ticket->plan().accesses.size();
+  const std::size_t accesses = ticket->draft().accesses.size();
   Entry entry;
   entry.ticket = std::move(ticket);
   entry.released.resize(accesses);
@@ -36,7 +36,7 @@ TicketBook::Entry* TicketBook::Find(core::TicketNumber number) {
   return found == entries_.end() ? nullptr : &found->second;
 }
 
-void TicketBook::AppendPages(const AccessPlan& access, std::vector<PageIndex>* pages) {
+void TicketBook::AppendPages(const LeaseDraft& access, std::vector<PageIndex>* pages) {
   for (std::uint32_t i = 0; i < access.pages; ++i) pages->push_back(access.first_page + i);
 }
 
@@ -44,7 +44,7 @@ void TicketBook::Release(const ReleaseNotice& notice, std::vector<PageIndex>* pa
   Entry* entry = Find(notice.ticket);
   if (entry == nullptr || entry->released[notice.access]) return;
   entry->released[notice.access] = true;
-  AppendPages(entry->ticket->plan().accesses[notice.access], pages);
+  AppendPages(entry->ticket->draft().accesses[notice.access], pages);
   if (--entry->leases_left == 0) Erase(notice.ticket);
 }
 
@@ -53,7 +53,7 @@ core::Release TicketBook::ReleaseAll(core::TicketNumber number) {
   SLUICE_CHECK(entry != nullptr, "only a known ticket is released");
   core::Release event{number, {}};
   for (std::size_t i = 0; i < entry->released.size(); ++i) {
-    if (!entry->released[i]) AppendPages(entry->ticket->plan().accesses[i], &event.pages);
+    if (!entry->released[i]) AppendPages(entry->ticket->draft().accesses[i], &event.pages);
   }
   Erase(number);
   return event;
@@ -62,7 +62,7 @@ core::Release TicketBook::ReleaseAll(core::TicketNumber number) {
 namespace {
 
 /// Whether a lease of one keeps the other from being granted.
-bool Excludes(const AccessPlan& held, const AccessPlan& wanted) {
+bool Excludes(const LeaseDraft& held, const LeaseDraft& wanted) {
   const bool overlap = held.first_page < wanted.first_page + wanted.pages &&
                        wanted.first_page < held.first_page + held.pages;
   return overlap && (held.mode != AccessMode::kRead || wanted.mode != AccessMode::kRead);
@@ -70,11 +70,11 @@ bool Excludes(const AccessPlan& held, const AccessPlan& wanted) {
 
 }  // namespace
 
-TicketBook::Stall TicketBook::HolderOf(const AccessPlan& wanted, bool same_page) const {
+TicketBook::Stall TicketBook::HolderOf(const LeaseDraft& wanted, bool same_page) const {
   Stall stall{.wanted = &wanted, .same_page = same_page};
   for (const auto& [number, entry] : entries_) {
     if (!entry.granted || (stall.holds != nullptr && entry.since >= stall.holds->since)) continue;
-    const std::vector<AccessPlan>& accesses = entry.ticket->plan().accesses;
+    const std::vector<LeaseDraft>& accesses = entry.ticket->draft().accesses;
     for (std::size_t i = 0; i < accesses.size(); ++i) {
       if (entry.released[i]) continue;
       if (!(same_page ? Excludes(accesses[i], wanted) : accesses[i].tier == wanted.tier)) continue;
@@ -94,7 +94,7 @@ std::vector<TicketBook::Stall> TicketBook::TakeStalled(Clock::time_point now,
     if (entry.granted || entry.stall_reported || now - entry.since <= limit) continue;
     for (const bool same_page : {true, false}) {
       if (entry.stall_reported || (!same_page && !idle)) continue;
-      for (const AccessPlan& wanted : entry.ticket->plan().accesses) {
+      for (const LeaseDraft& wanted : entry.ticket->draft().accesses) {
         Stall stall = HolderOf(wanted, same_page);
         if (stall.holds == nullptr) continue;
         stall.waits = &entry;

@@ -32,9 +32,9 @@ class TicketBook {
   /// A ticket that has waited for long, and a lease in its way.
   struct Stall {
     const Entry* waits = nullptr;
-    const AccessPlan* wanted = nullptr;
+    const LeaseDraft* wanted = nullptr;
     const Entry* holds = nullptr;
-    const AccessPlan* held = nullptr;
+    const LeaseDraft* held = nullptr;
     bool same_page = false;  ///< false: the lease holds frames of the wanted tier
   };
 
@@ -64,10 +64,10 @@ class TicketBook {
   }
 
  private:
-  static void AppendPages(const AccessPlan& access, std::vector<PageIndex>* pages);
+  static void AppendPages(const LeaseDraft& access, std::vector<PageIndex>* pages);
 
   /// The first granted lease of those that `wanted` waits for.
-  Stall HolderOf(const AccessPlan& wanted, bool same_page) const;
+  Stall HolderOf(const LeaseDraft& wanted, bool same_page) const;
 
   std::unordered_map<core::TicketNumber, Entry> entries_;
   std::size_t waiting_ = 0;  ///< number of entries neither granted nor reported

@@ -14,7 +14,7 @@ namespace sluice::internal {
 namespace {
 
 /// Null where the lease writes no view.
-absl::StatusOr<std::unique_ptr<engine::WriteWindow>> OpenWindow(const engine::AccessPlan& access) {
+absl::StatusOr<std::unique_ptr<engine::WriteWindow>> OpenWindow(const engine::LeaseDraft& access) {
   const std::shared_ptr<engine::Segment> segment = access.written_view.lock();
   if (segment == nullptr) return nullptr;
   return engine::WriteWindow::Open(segment, access.first_page, access.pages);
@@ -33,16 +33,16 @@ core::WaitSplit::Time SinceStart(TicketState::Clock::time_point when) {
 }  // namespace
 
 TicketState::TicketState(core::TicketNumber number,
-                         engine::TicketPlan plan,
+                         engine::TicketDraft draft,
                          std::shared_ptr<OpState> op,
                          Context context)
-    : number_(number), plan_(std::move(plan)), op_(std::move(op)), context_(std::move(context)) {}
+    : number_(number), draft_(std::move(draft)), op_(std::move(op)), context_(std::move(context)) {}
 
 TicketState::TicketState(std::shared_ptr<OpState> op, absl::Status error)
     : op_(std::move(op)), phase_(Phase::kFailed), error_(std::move(error)) {}
 
 void TicketState::Grant(std::vector<core::FrameIndex> frames) {
-  SLUICE_CHECK(frames.size() == plan_.requests.size(), "a grant names one frame per request");
+  SLUICE_CHECK(frames.size() == draft_.requests.size(), "a grant names one frame per request");
   base::MutexLock lock(mutex_);
   if (phase_ != Phase::kPending) return;  // cancelled meanwhile; the notice is on its way
   frames_ = std::move(frames);
@@ -125,7 +125,7 @@ std::vector<core::FrameIndex> TicketState::FramesOfHbm() const {
   std::vector<core::FrameIndex> frames;
   if (phase_ == Phase::kFailed) return frames;  // the tiers may be gone
   for (std::size_t i = 0; i < frames_.size(); ++i) {
-    const bool of_hbm = context_.tiers->id(plan_.requests[i].tier) == kHbm0;
+    const bool of_hbm = context_.tiers->id(draft_.requests[i].tier) == kHbm0;
     if (of_hbm) frames.push_back(frames_[i]);
   }
   return frames;
@@ -165,7 +165,7 @@ absl::Status TicketState::GiveUp(absl::Status error) {
   return error;
 }
 
-std::vector<std::span<std::byte>> TicketState::SpansOf(const engine::AccessPlan& access) const {
+std::vector<std::span<std::byte>> TicketState::SpansOf(const engine::LeaseDraft& access) const {
   std::vector<std::span<std::byte>> spans;
   spans.reserve(access.pages);
   const engine::MemoryTier& memory = *context_.tiers->memory(access.tier);
@@ -181,7 +181,7 @@ std::vector<std::span<std::byte>> TicketState::SpansOf(const engine::AccessPlan&
   return spans;
 }
 
-std::vector<std::uint32_t> TicketState::NodesOf(const engine::AccessPlan& access) const {
+std::vector<std::uint32_t> TicketState::NodesOf(const engine::LeaseDraft& access) const {
   const engine::MemoryTier& memory = *context_.tiers->memory(access.tier);
   std::vector<std::uint32_t> nodes;
   nodes.reserve(access.pages);
@@ -191,7 +191,7 @@ std::vector<std::uint32_t> TicketState::NodesOf(const engine::AccessPlan& access
   return nodes;
 }
 
-bool TicketState::IsPinned(const engine::AccessPlan& access) const {
+bool TicketState::IsPinned(const engine::LeaseDraft& access) const {
   const engine::MemoryTier& memory = *context_.tiers->memory(access.tier);
   for (std::uint32_t i = 0; i < access.pages; ++i) {
     if (!memory.IsPinned(frames_[access.first_request + i])) return false;
@@ -207,11 +207,11 @@ void TicketState::FillFrameWithNan(core::TierIndex tier, core::FrameIndex frame)
   filled.wait();
 }
 
-void TicketState::FillWithNan(const engine::AccessPlan& access,
+void TicketState::FillWithNan(const engine::LeaseDraft& access,
                               const std::vector<std::span<std::byte>>& spans) const {
   if (!context_.fill_overwrite_with_nan || access.mode != AccessMode::kOverwrite) return;
   for (std::uint32_t i = 0; i < access.pages; ++i) {
-    const core::PageRequest& request = plan_.requests[access.first_request + i];
+    const core::PageRequest& request = draft_.requests[access.first_request + i];
     // All ones is a NaN in every float format. Elsewhere the access acts as a read-write one.
     if (request.mode != core::PageMode::kOverwrite) continue;
     if (context_.tiers->memory(access.tier)->host_accessible()) {
@@ -224,9 +224,9 @@ void TicketState::FillWithNan(const engine::AccessPlan& access,
 
 absl::StatusOr<std::vector<std::shared_ptr<LeaseState>>> TicketState::MakeLeases() const {
   std::vector<std::shared_ptr<LeaseState>> leases;
-  leases.reserve(plan_.accesses.size());
-  for (std::uint32_t i = 0; i < plan_.accesses.size(); ++i) {
-    const engine::AccessPlan& access = plan_.accesses[i];
+  leases.reserve(draft_.accesses.size());
+  for (std::uint32_t i = 0; i < draft_.accesses.size(); ++i) {
+    const engine::LeaseDraft& access = draft_.accesses[i];
     SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<engine::WriteWindow> window, OpenWindow(access));
     auto lease = engine::MakeOwned<LeaseState>(
         context_.mailbox,

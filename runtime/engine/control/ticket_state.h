@@ -42,7 +42,7 @@ class TicketState {
   };
 
   TicketState(core::TicketNumber number,
-              engine::TicketPlan plan,
+              engine::TicketDraft draft,
               std::shared_ptr<OpState> op,
               Context context);
   /// A ticket that has failed before it reached the core.
@@ -50,7 +50,7 @@ class TicketState {
 
   core::TicketNumber number() const { return number_; }
   /// Immutable.
-  const engine::TicketPlan& plan() const { return plan_; }
+  const engine::TicketDraft& draft() const { return draft_; }
   const OpState& op() const { return *op_; }
   bool takes_under_way() const { return takes_under_way_.load(); }
 
@@ -79,16 +79,16 @@ class TicketState {
   enum class Phase { kPending, kGranted, kTaken, kFailed };
 
   bool WaitWhilePending(Clock::time_point deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::vector<std::span<std::byte>> SpansOf(const engine::AccessPlan& access) const
+  std::vector<std::span<std::byte>> SpansOf(const engine::LeaseDraft& access) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool IsPinned(const engine::AccessPlan& access) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::vector<std::uint32_t> NodesOf(const engine::AccessPlan& access) const
+  bool IsPinned(const engine::LeaseDraft& access) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<std::uint32_t> NodesOf(const engine::LeaseDraft& access) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::vector<std::shared_ptr<LeaseState>>> MakeLeases() const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Waits until the device has filled the frame.
   void FillFrameWithNan(core::TierIndex tier, core::FrameIndex frame) const;
-  void FillWithNan(const engine::AccessPlan& access,
+  void FillWithNan(const engine::LeaseDraft& access,
                    const std::vector<std::span<std::byte>>& spans) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -100,7 +100,7 @@ class TicketState {
 
   const base::OwnerProcess owner_;
   const core::TicketNumber number_ = 0;
-  const engine::TicketPlan plan_;
+  const engine::TicketDraft draft_;
   const std::shared_ptr<OpState> op_;
   const Context context_;
   std::atomic<bool> takes_under_way_{false};

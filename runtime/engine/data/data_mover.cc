@@ -376,7 +376,7 @@ void DataMover::Grant(const std::shared_ptr<internal::TicketState>& ticket,
                       std::vector<core::FrameIndex> frames,
                       const PageOwners& owners) {
   if (!views_.used()) return ticket->Grant(std::move(frames));
-  const std::vector<core::PageRequest>& requests = ticket->plan().requests;
+  const std::vector<core::PageRequest>& requests = ticket->draft().requests;
   bool shown = true;
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const core::PageRequest& request = requests[i];
@@ -398,7 +398,7 @@ void DataMover::GrantShown(internal::TicketState& ticket,
                            std::span<const SegmentPtr> segments,
                            std::vector<core::FrameIndex> frames) {
   for (std::size_t i = 0; i < frames.size(); ++i) {
-    const core::PageRequest& request = ticket.plan().requests[i];
+    const core::PageRequest& request = ticket.draft().requests[i];
     const bool at_address = request.map && segments[i]->Shows(request.tier);
     if (!at_address || views_.Shows(request.page, FrameOf(request.tier, frames[i]))) continue;
     ticket.Fail(absl::ResourceExhaustedError(

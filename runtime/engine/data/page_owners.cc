@@ -40,8 +40,8 @@ bool PageOwners::Usable(core::SegmentIndex segment, PageRun run) const {
   return true;
 }
 
-const AccessPlan* PageOwners::FirstUnusable(const TicketPlan& plan) const {
-  for (const AccessPlan& access : plan.accesses) {
+const LeaseDraft* PageOwners::FirstUnusable(const TicketDraft& draft) const {
+  for (const LeaseDraft& access : draft.accesses) {
     if (!Usable(access.tensor->segment, {access.first_page, access.pages})) return &access;
   }
   return nullptr;

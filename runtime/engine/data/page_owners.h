@@ -24,7 +24,7 @@ class PageOwners {
   /// freed them since the look-up.
   bool Usable(core::SegmentIndex segment, PageRun run) const;
   /// The first access whose tensor was freed meanwhile; null when there is none.
-  const AccessPlan* FirstUnusable(const TicketPlan& plan) const;
+  const LeaseDraft* FirstUnusable(const TicketDraft& draft) const;
 
  private:
   struct Owned {

@@ -39,7 +39,7 @@ absl::Status TooLarge(const core::FailTicket& failure,
 
 /// "tensor 'w', bytes 4096 to 8191": the part of the page that the ticket asked for.
 std::string RangeText(const internal::TicketState& ticket, PageIndex page, const TierSet& tiers) {
-  for (const AccessPlan& access : ticket.plan().accesses) {
+  for (const LeaseDraft& access : ticket.draft().accesses) {
     if (page < access.first_page || page >= access.first_page + access.pages) continue;
     const std::uint64_t page_bytes = tiers.page_bytes();
     const std::uint64_t before = (page - access.first_page) * page_bytes;

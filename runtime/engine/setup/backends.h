@@ -17,6 +17,7 @@
 #include "runtime/device/cuda/cuda_api.h"
 #include "runtime/device/emulated_device.h"
 #include "runtime/engine/data/tier_set.h"
+#include "runtime/engine/setup/frame_counts.h"
 #include "runtime/engine/setup/home_engine.h"
 #include "sluice/events.h"
 #include "sluice/options.h"
@@ -40,24 +41,6 @@ struct BackendHooks {
   /// Every event of the core and its answers are kept, to be replayed (EventLog).
   bool record_events = false;
 };
-
-/// Frames of each tier: the budgets, divided among the processes of the host and rounded down to
-/// whole pages. 0: no such tier.
-struct FrameCounts {
-  core::FrameIndex hbm = 0;
-  core::FrameIndex dram = 0;
-  core::FrameIndex nvme = 0;
-};
-
-/// Frames that a tier needs at least. A middle tier, between two others, lets pages pass.
-core::FrameIndex FramesMin(bool middle);
-
-/// Most copies between dram and nvme in flight per direction; the two directions share a ring. As
-/// many pages of nvme are kept free for them.
-std::uint32_t StoreCopiesMax(std::uint32_t queue_depth, core::FrameIndex nvme_frames);
-
-/// Counts the frames of each tier. Errors: InvalidArgument that names the option.
-absl::StatusOr<FrameCounts> CountFrames(const RuntimeOptions& options);
 
 /// Backends of a Runtime: arenas, device, workers, store and tiers. Destroyed in the order: home
 /// engine, tiers, store, workers, device, arenas.

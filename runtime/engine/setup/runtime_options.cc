@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -11,14 +10,12 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "runtime/core/core.h"
+#include "runtime/engine/setup/frame_counts.h"
 #include "runtime/engine/setup/option_limits.h"
 #include "sluice/options.h"
 
 namespace sluice {
 namespace {
-
-constexpr Bytes kPageBytesMin = 4_KiB;
-constexpr Bytes kPageBytesMax = 64_MiB;
 
 /// Reads a whole number within [min, max] into any integer type.
 template <typename T>
@@ -50,15 +47,7 @@ absl::Status ReadRate(Config& config, std::string_view key, double* value) {
 absl::Status ReadPageBytes(Config& config, RuntimeOptions* options) {
   options->page_bytes = engine::DefaultPageBytes(*options);
   SLUICE_RETURN_IF_ERROR(config.Read("page_bytes", &options->page_bytes));
-  const Bytes page = options->page_bytes;
-  if (std::has_single_bit(page.count()) && page >= kPageBytesMin && page <= kPageBytesMax) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      fmt::format("\"page_bytes\" is {}; it must be a power of two from {} to {}",
-                  ToString(page),
-                  ToString(kPageBytesMin),
-                  ToString(kPageBytesMax)));
+  return engine::CheckPageBytes("\"page_bytes\"", options->page_bytes);
 }
 
 absl::Status ReadTiers(Config& config, RuntimeOptions* options) {

@@ -46,7 +46,7 @@ PartAccesses StepRunner::AccessesOfPart(Part part) const {
 bool StepRunner::AsksForMore() const {
   const std::size_t asked = pipeline_.asked();
   if (asked == todo_.size()) return false;
-  return asked + held_.size() < 2 || parts_asked_ + todo_[asked].parts.size() <= plan_.depth;
+  return asked + held_.size() < 2 || parts_asked_ + todo_[asked].parts.size() <= settings_.depth;
 }
 
 void StepRunner::AskAhead() {
@@ -81,7 +81,7 @@ void StepRunner::UpdateParts(const UpdateBatch& batch, RunningOp running) {
   running.op.End();
   DiscardUsed(batch);
   for (std::size_t i = 0; i < batch.parts.size(); ++i) {
-    plan_.state->PartDone(batch.group, std::nullopt);
+    settings_.state->PartDone(batch.group, std::nullopt);
   }
 }
 
@@ -90,7 +90,7 @@ void StepRunner::DiscardUsed(const UpdateBatch& batch) {
   for (std::size_t i = 0; i < batch.parts.size(); ++i) {
     const std::uint32_t entry = batch.parts[i].entry;
     const bool last = i + 1 == batch.parts.size() || batch.parts[i + 1].entry != entry;
-    if (last && options_.progress.HasReached(entry, plan_.step)) DiscardGradient(entry);
+    if (last && options_.progress.HasReached(entry, settings_.step)) DiscardGradient(entry);
   }
 }
 
@@ -109,7 +109,7 @@ void StepRunner::RunKernels(const UpdateBatch& batch, std::span<const Lease> lea
     const std::size_t count = AccessesOfPart(part).accesses.size();
     RunKernel(part, batch.group, leases.first(count));
     leases = leases.subspan(count);
-    options_.progress.Reached(part, plan_.step);
+    options_.progress.Reached(part, settings_.step);
   }
 }
 
@@ -121,7 +121,7 @@ void StepRunner::RunKernel(Part part, std::uint32_t group, std::span<const Lease
   const PartMemory memory = MemoryOf(entry, spec, AccessesOfPart(part), leases, range);
   const absl::StatusOr<Kernel> kernel = FindKernel(spec);
   SLUICE_CHECK(kernel.ok(), "AddGroup and BindCopy allow what there are kernels for");
-  const std::int64_t step = OwnStep(entry, plan_.step);
+  const std::int64_t step = OwnStep(entry, settings_.step);
   const KernelArgs args{.scalars = MakeScalars(rates_[group], step, gradient_scale_),
                         .key = {.seed = options_.optimizer.seed,
                                 .tensor = entry.index,
@@ -140,12 +140,12 @@ void StepRunner::Fail(Part part, std::uint32_t group, const absl::Status& status
   const Failure failure =
       Failure::From(base::Annotate(status,
                                    fmt::format("step {}: '{}', elements {} to {}",
-                                               plan_.step,
+                                               settings_.step,
                                                entry.name,
                                                range.begin,
                                                range.begin + range.count - 1)));
   options_.progress.Failed(part, failure);
-  plan_.state->PartDone(group, failure);
+  settings_.state->PartDone(group, failure);
 }
 
 }  // namespace sluice::optim

@@ -86,9 +86,9 @@ void StepRunner::Run() {
   pipeline_.Clear();
 }
 
-void StepRunner::BeginStep(const StepPlan& plan) {
-  Post([this, plan] {
-    plan_ = plan;
+void StepRunner::BeginStep(const StepSettings& settings) {
+  Post([this, settings] {
+    settings_ = settings;
     totals_ = {.waited_before = pipeline_.waited()};
     released_ = false;
     gradient_scale_ = 1;
@@ -130,7 +130,7 @@ void StepRunner::Update(std::uint32_t group, const GroupRates& rates, std::vecto
     if (rates_.size() <= group) rates_.resize(group + 1);
     rates_[group] = rates;
     for (UpdateBatch& batch :
-         MakeBatches(options_.entries, options_.parts, parts, plan_.batch_parts_max, group)) {
+         MakeBatches(options_.entries, options_.parts, parts, settings_.batch_parts_max, group)) {
       todo_.push_back(std::move(batch));
     }
   });
@@ -145,7 +145,7 @@ void StepRunner::Release(const StepOptions& options, std::vector<bool> sits_out)
 }
 
 void StepRunner::NoteNorm(const StepOptions& options) {
-  if (plan_.norm_given) {
+  if (settings_.norm_given) {
     totals_.norm = *options.gradient_norm / options.loss_scale;
     return;
   }
@@ -158,17 +158,17 @@ void StepRunner::NoteNorm(const StepOptions& options) {
 void StepRunner::OnRelease(const StepOptions& options) {
   released_ = true;
   gradient_scale_ = 1 / options.loss_scale;
-  if (!plan_.waits) return;
+  if (!settings_.waits) return;
   if (!scan_status_.ok()) return FailAll(scan_status_);
   NoteNorm(options);
-  if (!std::isfinite(*totals_.norm) && plan_.skip_not_finite) {
+  if (!std::isfinite(*totals_.norm) && settings_.skip_not_finite) {
     // Some parts would have the step and others not.
-    if (options_.progress.AnyHasReached(plan_.step)) return FailAll(NotTheFirstGradients());
+    if (options_.progress.AnyHasReached(settings_.step)) return FailAll(NotTheFirstGradients());
     GiveUp();
     options_.progress.ForgetFailures();
     return EndStep(true);
   }
-  gradient_scale_ = ClipFactor(plan_.clip_norm, *totals_.norm) / options.loss_scale;
+  gradient_scale_ = ClipFactor(settings_.clip_norm, *totals_.norm) / options.loss_scale;
 }
 
 void StepRunner::FailAll(const absl::Status& status) {
@@ -184,12 +184,12 @@ void StepRunner::GiveUp() {
 }
 
 void StepRunner::FinishIfDone() {
-  if (plan_.state != nullptr && released_ && !CanUpdate()) EndStep(false);
+  if (settings_.state != nullptr && released_ && !CanUpdate()) EndStep(false);
 }
 
 void StepRunner::EndStep(bool skipped) {
-  if (plan_.state == nullptr) return;
-  const std::shared_ptr<internal::StepState> state = std::exchange(plan_.state, nullptr);
+  if (settings_.state == nullptr) return;
+  const std::shared_ptr<internal::StepState> state = std::exchange(settings_.state, nullptr);
   const bool failed = state->failed();
   const bool discards = !failed && (skipped || !DiscardsEarly());
   for (std::uint32_t i = 0; discards && i < options_.entries.size(); ++i) {
@@ -200,7 +200,7 @@ void StepRunner::EndStep(bool skipped) {
   const WaitTimes& before = totals_.waited_before;
   const double read = pipeline_.waited().read_seconds - before.read_seconds;
   const double write = pipeline_.waited().write_seconds - before.write_seconds;
-  state->Finish({.step = plan_.step,
+  state->Finish({.step = settings_.step,
                  .skipped = skipped,
                  .groups = static_cast<std::uint32_t>(std::ranges::count(sits_out_, false)),
                  .gradient_norm = totals_.norm,

@@ -26,7 +26,7 @@
 namespace sluice::optim {
 
 /// Settings of a step. The entries and their fields do not change while it runs.
-struct StepPlan {
+struct StepSettings {
   std::int64_t step = 0;
   std::shared_ptr<internal::StepState> state;
   /// Whether updates wait for Release, as they depend on all gradients.
@@ -58,7 +58,7 @@ class StepRunner {
   /// step.
   ~StepRunner();
 
-  void BeginStep(const StepPlan& plan);
+  void BeginStep(const StepSettings& settings);
   /// Adds the entry's bound gradient to its accumulator. Blocks. Errors: those of Ticket::Take.
   absl::Status Accumulate(std::uint32_t entry, bool first);
   /// Has a complete gradient read for the norm.
@@ -97,7 +97,7 @@ class StepRunner {
   /// The next command. It is empty when there is a part to work on instead. None: the end.
   std::optional<Command> NextCommand();
   bool CanUpdate() const {
-    return !(todo_.empty() && held_.empty()) && (released_ || !plan_.waits);
+    return !(todo_.empty() && held_.empty()) && (released_ || !settings_.waits);
   }
   bool AsksForMore() const;
   void AskAhead();
@@ -131,7 +131,7 @@ class StepRunner {
   void EndStep(bool skipped);
   /// Whether a gradient can go once its parameter is updated, though the step may have to be
   /// repeated.
-  bool DiscardsEarly() const { return !plan_.waits || plan_.norm_given; }
+  bool DiscardsEarly() const { return !settings_.waits || settings_.norm_given; }
   void DiscardGradient(std::uint32_t entry);
   GradientSource SourceOf(const ParameterEntry& entry) const;
   KernelSpec SpecOf(const ParameterEntry& entry) const;
@@ -142,7 +142,7 @@ class StepRunner {
   GradientPasses passes_;
 
   // Members of the thread alone.
-  StepPlan plan_;
+  StepSettings settings_;
   std::vector<GroupRates> rates_;
   std::deque<UpdateBatch> todo_;  ///< batches to update; the first pipeline_.asked() are asked for
   std::deque<HeldBatch> held_;    ///< batches that go before those, in order

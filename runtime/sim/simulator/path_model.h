@@ -40,8 +40,8 @@ class PathModel {
   double WouldComplete(core::LinkDirection direction, std::uint64_t bytes) const;
 
   /// Seconds, up to the last call, in which the direction had work.
-  double busy(core::LinkDirection direction) const { return lane(direction).busy; }
-  std::uint64_t bytes(core::LinkDirection direction) const { return lane(direction).bytes; }
+  double busy(core::LinkDirection direction) const { return way(direction).busy; }
+  std::uint64_t bytes(core::LinkDirection direction) const { return way(direction).bytes; }
 
  private:
   struct QueuedPage {
@@ -50,7 +50,7 @@ class PathModel {
     double bytes_left = 0;
     double begin_s = 0;  ///< time at which the first of the queue came there
   };
-  struct Lane {
+  struct OneWay {
     double rate = 0;
     /// Bytes' worth of the time that a transfer occupies the path for besides its bytes.
     double setup = 0;
@@ -60,20 +60,20 @@ class PathModel {
     std::deque<QueuedPage> queue;
   };
 
-  Lane& lane(core::LinkDirection direction) { return lanes_[static_cast<std::size_t>(direction)]; }
-  const Lane& lane(core::LinkDirection direction) const {
-    return lanes_[static_cast<std::size_t>(direction)];
+  OneWay& way(core::LinkDirection direction) { return ways_[static_cast<std::size_t>(direction)]; }
+  const OneWay& way(core::LinkDirection direction) const {
+    return ways_[static_cast<std::size_t>(direction)];
   }
   double Share() const;
   double SecondsLeft(core::LinkDirection direction, std::uint64_t more) const;
   void FindNext();
 
-  std::array<Lane, 2> lanes_;
+  std::array<OneWay, 2> ways_;
   const double latency_;
   double slowdown_ = 1;  ///< slowdown of each direction while both have work
   double now_ = 0;
   double next_;
-  std::size_t next_lane_ = 0;
+  std::size_t next_way_ = 0;
 };
 
 }  // namespace sluice::sim

@@ -31,7 +31,7 @@ class Simulation {
 
  private:
   /// An op of the running iteration.
-  struct OpState {
+  struct RunningOp {
     double ready_s = 0;  ///< time at which everything before the op had ended
     double begin_s = 0;
     std::uint32_t waits = 0;  ///< number of ops before this one that have not ended
@@ -110,7 +110,7 @@ class Simulation {
   std::vector<std::optional<std::uint32_t>> before_in_lane_;
   /// Ops to ask for, by lane and place. At most room is missing for them.
   std::set<std::pair<std::uint32_t, std::uint32_t>> wanted_;
-  std::vector<OpState> ops_;
+  std::vector<RunningOp> ops_;
   std::vector<RunState> runs_;
   absl::flat_hash_set<PageIndex> freeing_;  ///< first pages of runs
   std::uint64_t pages_alive_ = 0;           ///< number of pages alive, those being freed included

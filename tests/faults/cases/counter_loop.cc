@@ -277,7 +277,7 @@ void Loop::Print(const LoopStride& stride, std::uint64_t attempts) const {
   std::printf(
       "%s on %s: %llu runs to attempt %llu by %llu, %llu struck; %llu store failures, "
       "%llu ops full, %llu ops lost, %llu pages reproduced, "
-      "%llu slots retired, %llu writes moved, %llu drives fenced\n",
+      "%llu places retired, %llu writes moved, %llu drives fenced\n",
       fault_.name.c_str(),
       ToString(medium_).c_str(),
       static_cast<unsigned long long>(totals_.runs),

@@ -177,7 +177,7 @@ TEST(DrivePlacesTest, ADriveThatLostPagesHasAsManyPlacesLess) {
   EXPECT_THAT(write(2), IsOk());
   EXPECT_THAT(write(4),
               IsStatus(Code::kResourceExhausted,
-                       "slot 4: no drive has room, 3 slots lost a page and are used no more"));
+                       "slot 4: no drive has room, 3 places lost a page and are used no more"));
   places.Forget(6);
   EXPECT_THAT(write(4), IsOk());
 }

@@ -271,8 +271,8 @@ TEST_F(DriveSetTest, SlotsAndWritesAreInProportionToTheRates) {
   rates_ = {3e9, 1e9};
   Open(2, 1000);
   const std::vector<DriveStats> drives = store_->stats().drives;
-  EXPECT_EQ(drives[0].slots, 751u);
-  EXPECT_EQ(drives[1].slots, 251u);
+  EXPECT_EQ(drives[0].places, 751u);
+  EXPECT_EQ(drives[1].places, 251u);
   EXPECT_EQ(drives[0].bytes_per_second_at_start, 3e9);
   for (SlotIndex slot = 0; slot < 8; ++slot) ASSERT_THAT(Write(slot, 1), IsOk());
   EXPECT_EQ(writes(0), 6u) << "before any drive has shown a rate of its own";
@@ -300,8 +300,8 @@ TEST(DriveSetCreateTest, MakesAFileInEveryDirectoryAndDividesByWhatEachGives) {
     EXPECT_LT(drive.bytes_per_second_at_start, 1e12);
   }
   const std::vector<PageStoreOptions> drives = OptionsOfDrives(two.options);
-  EXPECT_EQ(stats.drives[0].slots, drives[0].places);
-  EXPECT_EQ(stats.drives[1].slots, drives[1].places);
+  EXPECT_EQ(stats.drives[0].places, drives[0].places);
+  EXPECT_EQ(stats.drives[1].places, drives[1].places);
 }
 
 TEST(DriveSetCreateTest, RatesThatAreGivenAreNotMeasured) {
@@ -309,8 +309,8 @@ TEST(DriveSetCreateTest, RatesThatAreGivenAreNotMeasured) {
   two.options.rates = {1e9, 4e9};
   const auto set = CreateDriveSet(two.options, two.workers);
   ASSERT_THAT(set, IsOk());
-  EXPECT_EQ((*set)->stats().drives[0].slots, 1001u);
-  EXPECT_EQ((*set)->stats().drives[1].slots, 4007u);
+  EXPECT_EQ((*set)->stats().drives[0].places, 1001u);
+  EXPECT_EQ((*set)->stats().drives[1].places, 4007u);
 }
 
 TEST(DriveSetCreateTest, StatsSayOfWhichDrivesFilesAreBuffered) {

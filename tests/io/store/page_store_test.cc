@@ -68,7 +68,7 @@ TEST_F(PageStoreCreateTest, StatsNameTheDriveThatItIsOn) {
   const std::vector<DriveStats> drives = (*store)->stats().drives;
   ASSERT_EQ(drives.size(), 1u);
   EXPECT_EQ(drives[0].directory, temp_.path());
-  EXPECT_EQ(drives[0].slots, 9u);
+  EXPECT_EQ(drives[0].places, 9u);
 }
 
 TEST(SpareSlotsTest, SparesAreOneIn512AndAtLeastOne) {

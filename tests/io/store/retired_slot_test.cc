@@ -46,7 +46,7 @@ TEST_F(RetiredSlotTest, WithoutSpareSlotsTheErrorSaysWhy) {
   EXPECT_THAT(Write(1, 2), IsOk()) << "a slot is to spare";
   EXPECT_THAT(Write(2, 2),
               IsStatus(Code::kResourceExhausted,
-                       "slot 2: the drive has no room, 2 slots lost a page and are used no more"));
+                       "slot 2: the drive has no room, 2 places lost a page and are used no more"));
   store_->Forget(3);
   EXPECT_THAT(Write(2, 2), IsOk());
   EXPECT_THAT(Read(2, 2), IsOk());
@@ -90,7 +90,7 @@ TEST_F(RetiredSlotTest, EachDriveCountsItsOwn) {
   const PageStoreStats stats = store_->stats();
   EXPECT_EQ(stats.drives[0].retired, 0u);
   EXPECT_EQ(stats.drives[1].retired, 2u);
-  EXPECT_EQ(stats.drives[1].slots, 5u) << "half of them, and one to spare";
+  EXPECT_EQ(stats.drives[1].places, 5u) << "half of them, and one to spare";
   EXPECT_EQ(stats.retired, 2u);
   for (SlotIndex slot = 0; slot < 8; ++slot) ASSERT_THAT(Write(slot, 2), IsOk());
   for (SlotIndex slot = 0; slot < 8; ++slot) EXPECT_THAT(Read(slot, 2), IsOk());
@@ -119,7 +119,7 @@ TEST_F(RetiredSlotTest, StatsOfADriveAloneAreThoseOfTheStore) {
   const DriveStats& drive = stats.drives[0];
   EXPECT_EQ(drive.writes, 40u);
   EXPECT_EQ(drive.reads, 1u);
-  EXPECT_EQ(drive.slots, 1026u) << "one in 512 to spare";
+  EXPECT_EQ(drive.places, 1026u) << "one in 512 to spare";
   EXPECT_EQ(drive.retired, 1u);
   EXPECT_GT(drive.bytes_per_second, 0);
   EXPECT_EQ(drive.bytes_per_second_at_start, 0);

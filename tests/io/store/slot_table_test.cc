@@ -140,7 +140,7 @@ TEST_F(SlotPlacesTest, APlaceThatLostAPageIsRetiredOnce) {
   for (SlotIndex slot = 0; slot < 3; ++slot) EXPECT_NE(Write(slot), 0U);
   EXPECT_THAT(table_.BeginWrite(3),
               IsStatus(Code::kResourceExhausted,
-                       "slot 3: the drive has no room, 1 slots lost a page and are used no more"));
+                       "slot 3: the drive has no room, 1 places lost a page and are used no more"));
 }
 
 TEST_F(SlotPlacesTest, APlaceThatRefusesAPageIsTakenLast) {

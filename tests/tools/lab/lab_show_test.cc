@@ -156,7 +156,7 @@ TEST(LabShowTest, UserErrorsSayWhatToDo) {
   EXPECT_EQ(UserError({"lab", "show", bad}),
             "sluice: " + bad + ":6: op 9: the field \"seconds\" is missing; add it\n");
   EXPECT_THAT(UserError({"lab", "shwo"}), HasSubstr("did you mean \"show\"?"));
-  EXPECT_THAT(UserError({"lab"}), HasSubstr("Usage: sluice lab NAME"));
+  EXPECT_THAT(UserError({"lab"}), HasSubstr("Usage: sluice lab SUB-COMMAND"));
 }
 
 TEST(LabShowTest, HelpStatesTheRuleOfGroups) {

@@ -14,6 +14,7 @@
 
 #include "base/status.h"
 #include "base/thread.h"
+#include "base/worker_pool.h"
 
 namespace sluice::tools {
 namespace {
@@ -87,6 +88,7 @@ std::uint64_t MemorySampler::Sample() {
 }
 
 void MemorySampler::Run() {
+  base::SetUpThread("sluice-memory", {});
   auto next = std::chrono::steady_clock::now() + interval_;
   base::MutexLock lock(mutex_);
   while (!stop_) {

@@ -106,7 +106,7 @@ std::string FormatJson(const RunReport& report) {
   json["padding_bytes"] = report.padding_bytes;
   json["plans"] = {{"made", report.plans.made}, {"ms", report.plans.seconds * 1e3}};
   json["schedule_divergences"] = report.divergences;
-  if (report.retired_slots > 0) json["retired_slots"] = report.retired_slots;
+  if (report.retired_places > 0) json["retired_places"] = report.retired_places;
   json["fallbacks"] = FallbacksJson(report);
   if (report.compute.has_value()) json["matrix_products"] = ComputeJson(*report.compute);
   if (report.recompute.has_value()) json["recompute"] = RecomputeJson(*report.recompute);

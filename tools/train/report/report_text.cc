@@ -131,12 +131,12 @@ std::string Plans(const RunReport& report) {
                      report.divergences == 1 ? "" : "s");
 }
 
-std::string RetiredSlots(const RunReport& report) {
-  if (report.retired_slots == 0) return "";
-  return fmt::format("retired            {} slot{} of nvme lost a page and {} used no more\n",
-                     report.retired_slots,
-                     report.retired_slots == 1 ? "" : "s",
-                     report.retired_slots == 1 ? "is" : "are");
+std::string RetiredPlaces(const RunReport& report) {
+  if (report.retired_places == 0) return "";
+  return fmt::format("retired            {} place{} of nvme lost a page and {} used no more\n",
+                     report.retired_places,
+                     report.retired_places == 1 ? "" : "s",
+                     report.retired_places == 1 ? "is" : "are");
 }
 
 std::string Fallbacks(const RunReport& report) {
@@ -200,7 +200,7 @@ std::string FormatSummary(const RunReport& report) {
   if (report.steps.empty()) return interrupted + "no step was made\n";
   std::string text = interrupted + StepsOfThisRun(report) + Losses(report) + Times(report) +
                      Links(report) + Tiers(report) + Memory(report) + Prefetches(report.prefetch) +
-                     Plans(report) + Products(report) + Recomputed(report) + RetiredSlots(report) +
+                     Plans(report) + Products(report) + Recomputed(report) + RetiredPlaces(report) +
                      Fallbacks(report);
   if (report.verify.has_value()) text += Verify(*report.verify);
   // Values begin in the column of their label.

@@ -79,7 +79,7 @@ void RunMonitor::Fill(RunReport* report) {
   report->peak_rss_bytes = memory_.Sample();
   report->live_bytes = stats.live_bytes_peak;
   report->padding_bytes = stats.padding_bytes;
-  report->retired_slots = stats.io.retired;
+  report->retired_places = stats.io.retired;
   report->fallbacks = stats.fallbacks;
   report->prefetch = stats.prefetch;
   report->plans = stats.plans;

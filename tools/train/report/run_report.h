@@ -93,7 +93,7 @@ struct RunReport {
   std::uint64_t peak_rss_bytes = 0;
   std::uint64_t live_bytes = 0;
   std::uint64_t padding_bytes = 0;
-  std::uint64_t retired_slots = 0;  ///< slots of nvme that lost a page
+  std::uint64_t retired_places = 0;  ///< places of nvme that lost a page
   std::vector<FallbackEvent> fallbacks;
   /// Rate of matrix products, measured before the first step.
   std::optional<gpt::ComputeRate> compute;

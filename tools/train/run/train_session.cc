@@ -56,7 +56,7 @@ absl::StatusOr<std::unique_ptr<TrainSession>> TrainSession::Create(const TrainFl
   SLUICE_RETURN_IF_ERROR(session->MakeRuntime());
   SLUICE_RETURN_IF_ERROR(session->MakeTrainer(data));
   SLUICE_RETURN_IF_ERROR(
-      CheckRoomForSaves(flags, session->state_.plan, session->trainer_->ParameterSpecs()));
+      CheckRoomForSaves(flags, session->state_.resumable, session->trainer_->ParameterSpecs()));
   SLUICE_RETURN_IF_ERROR(session->BeginPhase("measuring the matrix products"));
   session->MeasureProducts();
   SLUICE_RETURN_IF_ERROR(session->Resume());
@@ -143,18 +143,18 @@ void TrainSession::WithdrawLastSave() {
 }
 
 absl::Status TrainSession::Resume() {
-  ResumePlan& plan = state_.plan;
-  if (plan.candidates.empty()) return absl::OkStatus();
+  ResumableSaves& resumable = state_.resumable;
+  if (resumable.candidates.empty()) return absl::OkStatus();
   SLUICE_RETURN_IF_ERROR(BeginPhase("reading the state"));
   const auto load = [this](const std::string& from) { return trainer_->LoadState(from); };
-  SLUICE_ASSIGN_OR_RETURN(const ResumePlan::Candidate loaded, LoadNewest(load, &plan));
-  PrintPassedOver(plan, console_);
+  SLUICE_ASSIGN_OR_RETURN(const ResumableSaves::Candidate loaded, LoadNewest(load, &resumable));
+  PrintPassedOver(resumable, console_);
   steps_before_ = trainer_->step();
   resumed_from_ = loaded.save.directory;
   if (state_.directory != nullptr) state_.directory->OnResumed(steps_before_);
   const std::string& differences = loaded.run.differences;
   if (!differences.empty()) {
-    console_.Log(LogLevel::kWarning, fmt::format("{}: {}", plan.flag, differences));
+    console_.Log(LogLevel::kWarning, fmt::format("{}: {}", resumable.flag, differences));
   }
   console_.Print(
       fmt::format("resumed after step {} of {}\n", trainer_->step(), flags_.settings.train.steps));
@@ -163,7 +163,7 @@ absl::Status TrainSession::Resume() {
 
 absl::Status TrainSession::BeginFromWeights() {
   // A state that was read has later weights.
-  if (flags_.init_path.empty() || !state_.plan.candidates.empty()) return absl::OkStatus();
+  if (flags_.init_path.empty() || !state_.resumable.candidates.empty()) return absl::OkStatus();
   console_.ShowProgress("reading the weights");
   absl::StatusOr<InitialWeights> weights =
       InitialWeights::Open(flags_.init_path, flags_.settings.model);

@@ -12,11 +12,12 @@
 namespace sluice::tools {
 namespace {
 
-void PassOver(const FoundSave& save, const absl::Status& why, ResumePlan* plan) {
-  if (plan->first_refusal.ok()) plan->first_refusal = why;
-  plan->passed_over.push_back(fmt::format("{}: {}",
-                                          std::filesystem::path(save.directory).filename().string(),
-                                          base::ToStd(why.message())));
+void PassOver(const FoundSave& save, const absl::Status& why, ResumableSaves* resumable) {
+  if (resumable->first_refusal.ok()) resumable->first_refusal = why;
+  resumable->passed_over.push_back(
+      fmt::format("{}: {}",
+                  std::filesystem::path(save.directory).filename().string(),
+                  base::ToStd(why.message())));
 }
 
 /// Whether the error tells of the save itself: it is damaged, incomplete or of another run. Any
@@ -26,12 +27,14 @@ bool IsOfSave(const absl::Status& error) {
   return absl::IsDataLoss(error) || absl::IsInvalidArgument(error) || absl::IsNotFound(error);
 }
 
-absl::Status CannotTell(const FoundSave& save, const absl::Status& why, const ResumePlan& plan) {
+absl::Status CannotTell(const FoundSave& save,
+                        const absl::Status& why,
+                        const ResumableSaves& resumable) {
   return absl::Status(
       why.code(),
       base::ToAbsl(fmt::format("{}: {}; the save in {} may be good: try again, or move it away to "
                                "go on from an older one",
-                               plan.flag,
+                               resumable.flag,
                                base::ToStd(why.message()),
                                save.directory)));
 }
@@ -43,17 +46,17 @@ absl::StatusCode CodeOf(const absl::Status& refusal) {
 }
 
 /// Errors are told as they are where there is one save only.
-absl::Status NoneIsGood(const ResumePlan& plan) {
-  if (plan.flag == "--resume" && plan.passed_over.size() == 1) {
-    return base::Annotate(plan.first_refusal, plan.flag);
+absl::Status NoneIsGood(const ResumableSaves& resumable) {
+  if (resumable.flag == "--resume" && resumable.passed_over.size() == 1) {
+    return base::Annotate(resumable.first_refusal, resumable.flag);
   }
   return absl::Status(
-      CodeOf(plan.first_refusal),
+      CodeOf(resumable.first_refusal),
       base::ToAbsl(fmt::format("{}: no save in {} can be gone on from: {}; to begin anew name "
                                "another directory, or move the saves away",
-                               plan.flag,
-                               plan.directory,
-                               fmt::join(plan.passed_over, "; "))));
+                               resumable.flag,
+                               resumable.directory,
+                               fmt::join(resumable.passed_over, "; "))));
 }
 
 absl::StatusOr<SavedRun> Describe(const FoundSave& save,
@@ -76,48 +79,50 @@ absl::StatusOr<std::vector<FoundSave>> SavesOf(const TrainFlags& flags,
   return saves;
 }
 
-absl::Status CheckStepsLeft(const ResumePlan& plan, const TrainFlags& flags) {
+absl::Status CheckStepsLeft(const ResumableSaves& resumable, const TrainFlags& flags) {
   const int steps = flags.settings.train.steps;
-  if (plan.flag != "--resume" || plan.step() < steps) return absl::OkStatus();
+  if (resumable.flag != "--resume" || resumable.step() < steps) return absl::OkStatus();
   return absl::InvalidArgumentError(
       fmt::format("--resume: {} steps are done already, and \"train.steps\" is {}; raise it",
-                  plan.step(),
+                  resumable.step(),
                   steps));
 }
 
 }  // namespace
 
-absl::StatusOr<ResumePlan> PlanResume(const TrainFlags& flags, const std::string& text_hash) {
+absl::StatusOr<ResumableSaves> FindResumableSaves(const TrainFlags& flags,
+                                                  const std::string& text_hash) {
   const bool has_state = !flags.state_path.empty();
-  if (!has_state && flags.resume_path.empty()) return ResumePlan();
-  ResumePlan plan{.flag = has_state ? "--state" : "--resume",
-                  .directory = has_state ? flags.state_path : flags.resume_path};
-  absl::StatusOr<std::vector<FoundSave>> saves = SavesOf(flags, plan.directory);
-  if (!saves.ok()) return base::Annotate(saves.status(), plan.flag);
+  if (!has_state && flags.resume_path.empty()) return ResumableSaves();
+  ResumableSaves resumable{.flag = has_state ? "--state" : "--resume",
+                           .directory = has_state ? flags.state_path : flags.resume_path};
+  absl::StatusOr<std::vector<FoundSave>> saves = SavesOf(flags, resumable.directory);
+  if (!saves.ok()) return base::Annotate(saves.status(), resumable.flag);
   for (FoundSave& save : *saves) {
     absl::StatusOr<SavedRun> run = Describe(save, flags, text_hash);
     if (run.ok()) {
-      plan.candidates.push_back({std::move(save), *std::move(run)});
+      resumable.candidates.push_back({std::move(save), *std::move(run)});
     } else if (IsOfSave(run.status())) {
-      PassOver(save, run.status(), &plan);
+      PassOver(save, run.status(), &resumable);
     } else {
-      return CannotTell(save, run.status(), plan);
+      return CannotTell(save, run.status(), resumable);
     }
   }
-  if (plan.candidates.empty() && !saves->empty()) return NoneIsGood(plan);
-  SLUICE_RETURN_IF_ERROR(CheckStepsLeft(plan, flags));
-  return plan;
+  if (resumable.candidates.empty() && !saves->empty()) return NoneIsGood(resumable);
+  SLUICE_RETURN_IF_ERROR(CheckStepsLeft(resumable, flags));
+  return resumable;
 }
 
-absl::StatusOr<ResumePlan::Candidate> LoadNewest(
-    const std::function<absl::Status(const std::string& directory)>& load, ResumePlan* plan) {
-  for (const ResumePlan::Candidate& candidate : plan->candidates) {
+absl::StatusOr<ResumableSaves::Candidate> LoadNewest(
+    const std::function<absl::Status(const std::string& directory)>& load,
+    ResumableSaves* resumable) {
+  for (const ResumableSaves::Candidate& candidate : resumable->candidates) {
     const absl::Status loaded = load(candidate.save.directory);
     if (loaded.ok()) return candidate;
-    if (!IsOfSave(loaded)) return CannotTell(candidate.save, loaded, *plan);
-    PassOver(candidate.save, loaded, plan);
+    if (!IsOfSave(loaded)) return CannotTell(candidate.save, loaded, *resumable);
+    PassOver(candidate.save, loaded, resumable);
   }
-  return NoneIsGood(*plan);
+  return NoneIsGood(*resumable);
 }
 
 }  // namespace sluice::tools

@@ -13,7 +13,7 @@
 namespace sluice::tools {
 
 /// Saves that a run may go on from, the newest first; none: it begins.
-struct ResumePlan {
+struct ResumableSaves {
   struct Candidate {
     FoundSave save;
     SavedRun run;
@@ -35,12 +35,14 @@ struct ResumePlan {
 /// - all steps are done (--resume only)
 /// - there is no save (--resume only)
 /// - an error that tells nothing of a save (EMFILE, EIO)
-absl::StatusOr<ResumePlan> PlanResume(const TrainFlags& flags, const std::string& text_hash);
+absl::StatusOr<ResumableSaves> FindResumableSaves(const TrainFlags& flags,
+                                                  const std::string& text_hash);
 
 /// Loads the newest save that verifies, and returns it. Newer ones that are damaged, incomplete or
-/// of another run are passed over, and noted in `plan`. Errors: that of the newest save, if none
-/// verifies; at once, an error that tells nothing of the save. REQUIRES: there are candidates.
-absl::StatusOr<ResumePlan::Candidate> LoadNewest(
-    const std::function<absl::Status(const std::string& directory)>& load, ResumePlan* plan);
+/// of another run are passed over, and noted in `resumable`. Errors: that of the newest save, if
+/// none verifies; at once, an error that tells nothing of the save. REQUIRES: there are candidates.
+absl::StatusOr<ResumableSaves::Candidate> LoadNewest(
+    const std::function<absl::Status(const std::string& directory)>& load,
+    ResumableSaves* resumable);
 
 }  // namespace sluice::tools

@@ -26,9 +26,9 @@ absl::StatusOr<std::unique_ptr<StateDirectory>> OpenStateDirectory(const TrainFl
   return directory;
 }
 
-void PrintPassedOver(const ResumePlan& plan, Console& console) {
-  for (const std::string& save : plan.passed_over) {
-    console.Log(LogLevel::kWarning, fmt::format("{}: passed over {}", plan.flag, save));
+void PrintPassedOver(const ResumableSaves& resumable, Console& console) {
+  for (const std::string& save : resumable.passed_over) {
+    console.Log(LogLevel::kWarning, fmt::format("{}: passed over {}", resumable.flag, save));
   }
 }
 

@@ -14,7 +14,7 @@ namespace sluice::tools {
 /// Source and target of a run's saves.
 struct RunSaves {
   std::string note;  ///< description of the run, which its saves hold
-  ResumePlan plan;
+  ResumableSaves resumable;
   std::unique_ptr<StateDirectory> directory;  ///< directory of --state; null: none
 };
 
@@ -24,7 +24,7 @@ absl::StatusOr<std::unique_ptr<StateDirectory>> OpenStateDirectory(const TrainFl
                                                                    Console& console);
 
 /// Prints the saves that were passed over, and the reasons.
-void PrintPassedOver(const ResumePlan& plan, Console& console);
+void PrintPassedOver(const ResumableSaves& resumable, Console& console);
 
 /// Whether `train.save_every` has a place to save to. Errors: InvalidArgument with the fix.
 absl::Status CheckSavePlace(const TrainFlags& flags);

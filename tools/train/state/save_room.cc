@@ -39,9 +39,9 @@ std::uint64_t BytesOnDisk(const std::string& path) {
   return static_cast<std::uint64_t>(info.st_blocks) * 512;
 }
 
-/// Adds the saves that are there. Saves up to that of `plan` stay until the run has made another
-/// one, and then go. Later ones stay until the run gets there.
-absl::Status AddPresent(const TrainFlags& flags, const ResumePlan& plan, SaveRoom* room) {
+/// Adds the saves that are there. Saves up to that of `resumable` stay until the run has made
+/// another one, and then go. Later ones stay until the run gets there.
+absl::Status AddPresent(const TrainFlags& flags, const ResumableSaves& resumable, SaveRoom* room) {
   if (flags.state_path.empty()) {
     room->present_bytes = BytesOnDisk(fmt::format("{}/{}", room->directory, optim::kStateFileName));
     return absl::OkStatus();
@@ -49,7 +49,7 @@ absl::Status AddPresent(const TrainFlags& flags, const ResumePlan& plan, SaveRoo
   SLUICE_ASSIGN_OR_RETURN(const std::vector<FoundSave> saves, ListSaves(room->directory));
   int present = 0;
   for (const FoundSave& save : saves) {
-    if (save.step > plan.step()) continue;
+    if (save.step > resumable.step()) continue;
     ++present;
     room->present_bytes += BytesOnDisk(fmt::format("{}/{}", save.directory, optim::kStateFileName));
   }
@@ -90,7 +90,7 @@ absl::Status CheckRoom(const SaveRoom& room) {
 }
 
 absl::StatusOr<SaveRoom> RoomOf(const TrainFlags& flags,
-                                const ResumePlan& plan,
+                                const ResumableSaves& resumable,
                                 std::span<const TensorSpec> parameters) {
   const bool named = !flags.state_path.empty();
   const std::string& directory = named ? flags.state_path : flags.save_state_path;
@@ -104,16 +104,16 @@ absl::StatusOr<SaveRoom> RoomOf(const TrainFlags& flags,
                 .kept = named ? kSavesKept : 1,
                 // A save on the way begins before an older one is removed for the one before it.
                 .being_written = named && !flags.settings.save_every.none() ? 2 : 1};
-  SLUICE_RETURN_IF_ERROR(AddPresent(flags, plan, &room));
+  SLUICE_RETURN_IF_ERROR(AddPresent(flags, resumable, &room));
   room.free_bytes = std::uint64_t{info.f_bavail} * info.f_frsize;
   return room;
 }
 
 absl::Status CheckRoomForSaves(const TrainFlags& flags,
-                               const ResumePlan& plan,
+                               const ResumableSaves& resumable,
                                std::span<const TensorSpec> parameters) {
   if (flags.state_path.empty() && flags.save_state_path.empty()) return absl::OkStatus();
-  SLUICE_ASSIGN_OR_RETURN(const SaveRoom room, RoomOf(flags, plan, parameters));
+  SLUICE_ASSIGN_OR_RETURN(const SaveRoom room, RoomOf(flags, resumable, parameters));
   return CheckRoom(room);
 }
 

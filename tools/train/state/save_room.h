@@ -33,13 +33,13 @@ absl::Status CheckRoom(const SaveRoom& room);
 /// The sum of a run with --state or --save-state, as its directory and file system are now. Errors:
 /// those of statvfs(3) and ListSaves.
 absl::StatusOr<SaveRoom> RoomOf(const TrainFlags& flags,
-                                const ResumePlan& plan,
+                                const ResumableSaves& resumable,
                                 std::span<const TensorSpec> parameters);
 
 /// Checks the file system of --state or --save-state, if one is given. Errors: those of CheckRoom
 /// and statvfs(3).
 absl::Status CheckRoomForSaves(const TrainFlags& flags,
-                               const ResumePlan& plan,
+                               const ResumableSaves& resumable,
                                std::span<const TensorSpec> parameters);
 
 }  // namespace sluice::tools

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "workloads/gpt/compute/compute_threads.h"
-#include "workloads/gpt/compute/gemm_plan.h"
+#include "workloads/gpt/compute/gemm_shapes.h"
 #include "workloads/gpt/compute/kernels.h"
 #include "workloads/gpt/memory/memory.h"
 #include "workloads/gpt/model/config.h"
@@ -79,7 +79,7 @@ class ModelOps {
   OpSpec EmbedBackward(const BatchPointer& batch, int group) const;
 
   int groups() const { return train_.batch / train_.group_sequences; }
-  const GemmPlan& gemms() const { return gemms_; }
+  const GemmShapes& gemms() const { return gemms_; }
 
  private:
   /// A weight gradient that an op writes or adds to.
@@ -143,7 +143,7 @@ class ModelOps {
   const Tensors& tensors_;
   ComputeThreads& threads_;
   StepResults& state_;
-  const GemmPlan gemms_;
+  const GemmShapes gemms_;
   const std::size_t rows_;  ///< rows of one group
 };
 

@@ -49,7 +49,7 @@ class Trainer::Impl {
   TrainerSaves* saves() const { return saves_.get(); }
   const ParameterList& parameters() const { return parameters_; }
   ComputeThreads& threads() const { return *threads_; }
-  const GemmPlan& gemms() const { return ops_.gemms(); }
+  const GemmShapes& gemms() const { return ops_.gemms(); }
   const RecomputeChoice& recompute() const { return recompute_; }
   int step() const { return step_; }
   const std::set<std::string>& step_keys() const { return step_keys_; }

@@ -71,7 +71,7 @@ TEST_F(RetiredSlotTest, AReproduciblePageIsReproducedAndItsSlotRetired) {
   const IoStats io = runtime_->GetStats().io;
   EXPECT_EQ(io.retired, 2u);
   EXPECT_EQ(io.drives.at(0).retired, 2u);
-  EXPECT_EQ(io.drives.at(0).slots, RuntimeFixture::kNvmePages + 2u) << "one in 512 to spare";
+  EXPECT_EQ(io.drives.at(0).places, RuntimeFixture::kNvmePages + 2u) << "one in 512 to spare";
   EXPECT_TRUE(runtime_.listener.lost().empty());
   // The two slots hold no tensor's bytes any more.
   const TensorId after = runtime_.Make("after", kBytes);

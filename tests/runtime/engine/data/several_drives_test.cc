@@ -74,7 +74,7 @@ TEST_F(SeveralDrivesTest, PagesGoToBothAndComeBack) {
   EXPECT_EQ(io.drives[1].directory, second_.path());
   for (const DriveStats& drive : io.drives) {
     EXPECT_GT(drive.writes, 10u) << drive.directory;
-    EXPECT_EQ(drive.slots, RuntimeFixture::kNvmePages / 2 + 1);
+    EXPECT_EQ(drive.places, RuntimeFixture::kNvmePages / 2 + 1);
     EXPECT_FALSE(drive.fenced);
   }
 }
@@ -89,10 +89,10 @@ TEST_F(SeveralDrivesTest, DrivesThatAreMeasuredShareByWhatTheyGive) {
   ASSERT_EQ(io.drives.size(), 2u);
   const bool first_is_faster =
       io.drives[0].bytes_per_second_at_start > io.drives[1].bytes_per_second_at_start;
-  EXPECT_GE(io.drives[first_is_faster ? 0 : 1].slots, io.drives[first_is_faster ? 1 : 0].slots);
+  EXPECT_GE(io.drives[first_is_faster ? 0 : 1].places, io.drives[first_is_faster ? 1 : 0].places);
   for (const DriveStats& drive : io.drives) {
     EXPECT_GT(drive.writes, 0u) << drive.directory;
-    EXPECT_GE(drive.slots, RuntimeFixture::kNvmePages / 20) << "a tenth of an even share";
+    EXPECT_GE(drive.places, RuntimeFixture::kNvmePages / 20) << "a tenth of an even share";
     EXPECT_EQ(drive.bytes_per_second_at_start > 0, io.direct) << "else it would be the cache's";
   }
 }

@@ -130,8 +130,8 @@ class RequestBuilderTest : public ::testing::Test {
 
   std::vector<core::PageMode> ModesOf(const std::vector<ResolvedAccess>& accesses) const {
     std::vector<core::PageMode> modes;
-    const TicketPlan plan = BuildTicketPlan(accesses).value();
-    for (const core::PageRequest& request : plan.requests) {
+    const TicketDraft draft = DraftTicket(accesses).value();
+    for (const core::PageRequest& request : draft.requests) {
       modes.push_back(request.mode);
     }
     return modes;
@@ -151,14 +151,14 @@ TEST_F(RequestBuilderTest, PagesThatAreBeingFreedAreNotUsable) {
   EXPECT_TRUE(owners.Usable(index, {0, 4}));
   EXPECT_FALSE(owners.Usable(index, {0, 5})) << "there is no fifth page";
   EXPECT_FALSE(owners.Usable(index + 1, {0, 4})) << "another segment's";
-  const auto plan =
-      BuildTicketPlan(std::vector<ResolvedAccess>{Resolved(0, AccessMode::kRead)}).value();
-  EXPECT_EQ(owners.FirstUnusable(plan), nullptr);
+  const auto draft =
+      DraftTicket(std::vector<ResolvedAccess>{Resolved(0, AccessMode::kRead)}).value();
+  EXPECT_EQ(owners.FirstUnusable(draft), nullptr);
   owners.MarkDying({1, 1});
   EXPECT_FALSE(owners.Usable(index, {0, 4}));
   EXPECT_TRUE(owners.Usable(index, {2, 2}));
-  ASSERT_NE(owners.FirstUnusable(plan), nullptr);
-  EXPECT_EQ(owners.FirstUnusable(plan)->tensor->spec.name, "a");
+  ASSERT_NE(owners.FirstUnusable(draft), nullptr);
+  EXPECT_EQ(owners.FirstUnusable(draft)->tensor->spec.name, "a");
   EXPECT_EQ(owners.Remove({0, 4}), segment_);
   EXPECT_FALSE(owners.Usable(index, {2, 2}));
 }
@@ -202,26 +202,25 @@ TEST_F(RequestBuilderTest, AReaderOfTheSamePageKeepsItsContent) {
 }
 
 TEST_F(RequestBuilderTest, PagesAreMergedAndCountTheirLeases) {
-  const auto plan =
-      BuildTicketPlan(std::vector<ResolvedAccess>{Resolved(2, AccessMode::kRead),
-                                                  Resolved(0, AccessMode::kRead),
-                                                  Resolved(1, AccessMode::kReadWrite)});
-  ASSERT_THAT(plan, testing::IsOk());
-  ASSERT_EQ(plan->requests.size(), 4u);
-  EXPECT_EQ(plan->requests[1].leases, 3u);
-  EXPECT_EQ(plan->requests[1].mode, kWrite);
-  EXPECT_EQ(plan->requests[2].leases, 1u);
-  EXPECT_EQ(plan->accesses[0].first_request, 1u);
-  EXPECT_EQ(plan->accesses[0].pages, 3u);
-  EXPECT_EQ(plan->accesses[0].first_offset, 6080u - kPage);
-  EXPECT_EQ(plan->accesses[1].first_request, 0u);
-  EXPECT_EQ(plan->accesses[1].pages, 2u);
+  const auto draft = DraftTicket(std::vector<ResolvedAccess>{Resolved(2, AccessMode::kRead),
+                                                             Resolved(0, AccessMode::kRead),
+                                                             Resolved(1, AccessMode::kReadWrite)});
+  ASSERT_THAT(draft, testing::IsOk());
+  ASSERT_EQ(draft->requests.size(), 4u);
+  EXPECT_EQ(draft->requests[1].leases, 3u);
+  EXPECT_EQ(draft->requests[1].mode, kWrite);
+  EXPECT_EQ(draft->requests[2].leases, 1u);
+  EXPECT_EQ(draft->accesses[0].first_request, 1u);
+  EXPECT_EQ(draft->accesses[0].pages, 3u);
+  EXPECT_EQ(draft->accesses[0].first_offset, 6080u - kPage);
+  EXPECT_EQ(draft->accesses[1].first_request, 0u);
+  EXPECT_EQ(draft->accesses[1].pages, 2u);
 }
 
 TEST_F(RequestBuilderTest, OnePageInTwoTiersIsRefused) {
   EXPECT_THAT(
-      BuildTicketPlan(std::vector<ResolvedAccess>{Resolved(0, AccessMode::kRead, kWholeTensor, 0),
-                                                  Resolved(1, AccessMode::kRead, kWholeTensor, 1)}),
+      DraftTicket(std::vector<ResolvedAccess>{Resolved(0, AccessMode::kRead, kWholeTensor, 0),
+                                              Resolved(1, AccessMode::kRead, kWholeTensor, 1)}),
       testing::IsStatus(absl::StatusCode::kInvalidArgument, "'a' and 'b' share a page"));
 }
 

@@ -221,16 +221,17 @@ TEST(ReportTextTest, TiersBeginWithTheFastest) {
   EXPECT_LT(text.find("\ndram  "), text.find("\nnvme  "));
 }
 
-TEST(ReportTest, RetiredSlotsAreNamedWhereThereAreAny) {
+TEST(ReportTest, RetiredPlacesAreNamedWhereThereAreAny) {
   RunReport report = ThreeSteps();
-  EXPECT_FALSE(Json::parse(FormatJson(report)).contains("retired_slots"));
+  EXPECT_FALSE(Json::parse(FormatJson(report)).contains("retired_places"));
   EXPECT_THAT(FormatSummary(report), Not(HasSubstr("retired")));
-  report.retired_slots = 1;
-  EXPECT_THAT(FormatSummary(report), HasSubstr("1 slot of nvme lost a page and is used no more\n"));
-  report.retired_slots = 2;
+  report.retired_places = 1;
   EXPECT_THAT(FormatSummary(report),
-              HasSubstr("2 slots of nvme lost a page and are used no more\n"));
-  EXPECT_EQ(Json::parse(FormatJson(report))["retired_slots"], 2);
+              HasSubstr("1 place of nvme lost a page and is used no more\n"));
+  report.retired_places = 2;
+  EXPECT_THAT(FormatSummary(report),
+              HasSubstr("2 places of nvme lost a page and are used no more\n"));
+  EXPECT_EQ(Json::parse(FormatJson(report))["retired_places"], 2);
 }
 
 TEST(ReportTest, DecisionsOnRecomputingAreReportedIfMade) {

@@ -38,7 +38,7 @@ absl::Status SessionTest::MakeSession(const std::vector<std::string>& settings,
       gpt::Dataset::FromBytes(std::move(text), flags_.settings.train, flags_.settings.model));
   RunSaves state{.note = DescribeRun(flags_.settings, "cafe")};
   SLUICE_ASSIGN_OR_RETURN(state.directory, OpenStateDirectory(flags_, console_));
-  SLUICE_ASSIGN_OR_RETURN(state.plan, PlanResume(flags_, "cafe"));
+  SLUICE_ASSIGN_OR_RETURN(state.resumable, FindResumableSaves(flags_, "cafe"));
   hooks_.wrap_store = [this](auto store) { return faults_.Wrap(std::move(store)); };
   const auto make_runtime = [this](RuntimeOptions options) {
     options.trace = trace_;

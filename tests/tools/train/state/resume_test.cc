@@ -42,22 +42,22 @@ class ResumeTest : public ::testing::Test {
     ASSERT_THAT(file, IsOk());
     ASSERT_THAT((*file)->Commit(text.dump()), IsOk());
   }
-  ResumePlan Plan() {
-    auto plan = PlanResume(flags_, "cafe");
-    EXPECT_THAT(plan, IsOk());
-    return plan.ok() ? *std::move(plan) : ResumePlan();
+  ResumableSaves Resumable() {
+    auto resumable = FindResumableSaves(flags_, "cafe");
+    EXPECT_THAT(resumable, IsOk());
+    return resumable.ok() ? *std::move(resumable) : ResumableSaves();
   }
-  absl::Status Refusal() { return PlanResume(flags_, "cafe").status(); }
+  absl::Status Refusal() { return FindResumableSaves(flags_, "cafe").status(); }
 
   TemporaryDirectory files_;
   TrainFlags flags_;
 };
 
 TEST_F(ResumeTest, WithoutASaveTheRunBegins) {
-  EXPECT_TRUE(Plan().candidates.empty());
-  EXPECT_EQ(Plan().step(), 0);
+  EXPECT_TRUE(Resumable().candidates.empty());
+  EXPECT_EQ(Resumable().step(), 0);
   flags_.state_path.clear();
-  EXPECT_TRUE(Plan().candidates.empty());
+  EXPECT_TRUE(Resumable().candidates.empty());
 }
 
 TEST_F(ResumeTest, TheNewestComesFirstAndOthersArePassedOver) {
@@ -67,10 +67,10 @@ TEST_F(ResumeTest, TheNewestComesFirstAndOthersArePassedOver) {
   WriteSave("step-0000006", 6, {.model = {.layers = 1}});
   WriteSave("step-0000007", 7);
   std::filesystem::resize_file(files_ / "step-0000007/optimizer.sluice", 40);
-  const ResumePlan plan = Plan();
-  ASSERT_EQ(plan.candidates.size(), 2u);
-  EXPECT_EQ(plan.step(), 4);
-  EXPECT_THAT(plan.passed_over,
+  const ResumableSaves resumable = Resumable();
+  ASSERT_EQ(resumable.candidates.size(), 2u);
+  EXPECT_EQ(resumable.step(), 4);
+  EXPECT_THAT(resumable.passed_over,
               ElementsAre(AllOf(HasSubstr("step-0000007: "), HasSubstr("use another save")),
                           AllOf(HasSubstr("step-0000006: "), HasSubstr("\"model.layers\" is 1")),
                           HasSubstr("step-0000005: it is of step 6, another one")));
@@ -90,24 +90,24 @@ TEST_F(ResumeTest, SavesThatCannotBeGoneOnFromAreNoReasonToBeginAnew) {
 
 TEST_F(ResumeTest, SavesThatDoNotLoadArePassedOver) {
   for (const int step : {3, 4, 5}) WriteSave(SaveName(step), step);
-  ResumePlan plan = Plan();
+  ResumableSaves resumable = Resumable();
   std::vector<std::string> tried;
   const auto load = [&](const std::string& directory) {
     tried.push_back(directory);
     return tried.size() < 2 ? absl::DataLossError("a checksum is wrong") : absl::OkStatus();
   };
-  const auto loaded = LoadNewest(load, &plan);
+  const auto loaded = LoadNewest(load, &resumable);
   ASSERT_THAT(loaded, IsOk());
   EXPECT_EQ(loaded->run.step, 4);
   EXPECT_THAT(tried, ElementsAre(files_ / "step-0000005", files_ / "step-0000004"));
-  EXPECT_THAT(plan.passed_over, ElementsAre("step-0000005: a checksum is wrong"));
+  EXPECT_THAT(resumable.passed_over, ElementsAre("step-0000005: a checksum is wrong"));
 }
 
 TEST_F(ResumeTest, TheFirstReasonDecidesTheExitCodeIfNothingLoads) {
   for (const int step : {3, 4}) WriteSave(SaveName(step), step);
-  ResumePlan plan = Plan();
+  ResumableSaves resumable = Resumable();
   const auto damaged = [](const std::string&) { return absl::DataLossError("damaged"); };
-  const absl::Status refusal = LoadNewest(damaged, &plan).status();
+  const absl::Status refusal = LoadNewest(damaged, &resumable).status();
   EXPECT_EQ(refusal.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(refusal.message()),
               HasSubstr("step-0000004: damaged; step-0000003: damaged; to begin anew name"));
@@ -116,13 +116,13 @@ TEST_F(ResumeTest, TheFirstReasonDecidesTheExitCodeIfNothingLoads) {
 TEST_F(ResumeTest, AnErrorThatSaysNothingOfTheSaveEndsTheRun) {
   for (const int step : {3, 4}) WriteSave(SaveName(step), step);
   for (const int error : {EIO, EMFILE, ENOMEM, EACCES}) {
-    ResumePlan plan = Plan();
+    ResumableSaves resumable = Resumable();
     int loads = 0;
     const auto load = [&](const std::string&) {
       ++loads;
       return base::StatusFromErrno(error, "open optimizer.sluice");
     };
-    const absl::Status refusal = LoadNewest(load, &plan).status();
+    const absl::Status refusal = LoadNewest(load, &resumable).status();
     EXPECT_EQ(refusal.code(), base::StatusFromErrno(error, "").code());
     EXPECT_THAT(std::string(refusal.message()),
                 AllOf(HasSubstr("--state: open optimizer.sluice: "),
@@ -130,7 +130,7 @@ TEST_F(ResumeTest, AnErrorThatSaysNothingOfTheSaveEndsTheRun) {
                                 " may be good: try again, or move it away to go on from an older "
                                 "one")));
     EXPECT_EQ(loads, 1) << error;
-    EXPECT_THAT(plan.passed_over, IsEmpty()) << error;
+    EXPECT_THAT(resumable.passed_over, IsEmpty()) << error;
   }
 }
 
@@ -151,13 +151,13 @@ TEST_F(ResumeTest, ResumeReadsDirectoriesOfBothKinds) {
   EXPECT_THAT(std::string(Refusal().message()), HasSubstr("--resume: there is no save"));
   WriteSave("step-0000003", 3);
   WriteSave("step-0000004", 4);
-  EXPECT_EQ(Plan().step(), 4);
+  EXPECT_EQ(Resumable().step(), 4);
   flags_.settings.train.steps = 4;
   EXPECT_EQ(Refusal().message(),
             "--resume: 4 steps are done already, and \"train.steps\" is 4; raise it");
   flags_.settings.train.steps = 8;
   flags_.resume_path = files_ / "step-0000003";
-  EXPECT_EQ(Plan().step(), 3);
+  EXPECT_EQ(Resumable().step(), 3);
 }
 
 }  // namespace

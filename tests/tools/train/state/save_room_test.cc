@@ -57,10 +57,10 @@ TEST(SaveRoomTest, ThreeSavesOfAKilledRunNeedRoomBesideThem) {
     files.Write(SaveName(step) + "/optimizer.sluice", "a save");
   }
   const TrainFlags flags{.state_path = files.path()};
-  ResumePlan plan;
+  ResumableSaves resumable;
   for (const int step : {10, 20, 30}) {
-    plan.candidates = {{.save = {files / SaveName(step), step}, .run = {.step = step}}};
-    const auto room = RoomOf(flags, plan, {});
+    resumable.candidates = {{.save = {files / SaveName(step), step}, .run = {.step = step}}};
+    const auto room = RoomOf(flags, resumable, {});
     ASSERT_THAT(room, IsOk());
     EXPECT_EQ(room->kept, std::max(2, step / 10)) << "from step " << step;
   }

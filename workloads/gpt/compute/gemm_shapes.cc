@@ -1,4 +1,4 @@
-#include "workloads/gpt/compute/gemm_plan.h"
+#include "workloads/gpt/compute/gemm_shapes.h"
 
 namespace sluice::gpt {
 namespace {
@@ -15,7 +15,7 @@ struct Maker {
 
 }  // namespace
 
-GemmPlan::GemmPlan(const ModelConfig& model, const TrainConfig& train) {
+GemmShapes::GemmShapes(const ModelConfig& model, const TrainConfig& train) {
   const std::int64_t sequences = std::int64_t{train.micro_batches} * train.batch;
   const std::int64_t groups = sequences / train.group_sequences;
   const int rows = train.group_sequences * model.context;
@@ -51,13 +51,13 @@ GemmPlan::GemmPlan(const ModelConfig& model, const TrainConfig& train) {
   d_key = per_head.TransposedA(t, head, t);
 }
 
-std::vector<GemmShape> GemmPlan::All() const {
+std::vector<GemmShape> GemmShapes::All() const {
   return {qkv,          scores,          context, out,           fc,    proj,        logits,
           d_final_ln,   d_tokens,        d_gelu,  d_proj_weight, d_ln2, d_fc_weight, d_attention,
           d_out_weight, d_probabilities, d_value, d_query,       d_key, d_ln1,       d_qkv_weight};
 }
 
-double GemmPlan::Flops() const {
+double GemmShapes::Flops() const {
   double flops = 0;
   for (const GemmShape& shape : All()) {
     flops += 2.0 * shape.m * shape.n * shape.k * static_cast<double>(shape.count);

@@ -9,8 +9,8 @@ namespace sluice::gpt {
 
 /// Every matrix product of a training step, with its count per step. The ops run exactly these.
 /// Rows are those of one group of sequences.
-struct GemmPlan {
-  GemmPlan(const ModelConfig& model, const TrainConfig& train);
+struct GemmShapes {
+  GemmShapes(const ModelConfig& model, const TrainConfig& train);
 
   /// All products, and their floating-point operations per step.
   std::vector<GemmShape> All() const;

@@ -1,3 +1,5 @@
+#include "runtime/engine/setup/frame_counts.h"
+
 #include <algorithm>
 #include <bit>
 #include <limits>
@@ -6,7 +8,6 @@
 #include "base/status.h"
 #include "fmt/format.h"
 #include "runtime/core/core.h"
-#include "runtime/engine/setup/backends.h"
 #include "runtime/engine/setup/option_limits.h"
 
 namespace sluice::engine {
@@ -17,14 +18,7 @@ constexpr Bytes kPageBytesMax = 64_MiB;
 constexpr std::uint32_t kQueueDepthMax = 1024;
 
 absl::Status CheckScalars(const RuntimeOptions& options) {
-  const Bytes page = options.page_bytes;
-  if (!std::has_single_bit(page.count()) || page < kPageBytesMin || page > kPageBytesMax) {
-    return absl::InvalidArgumentError(
-        fmt::format("page_bytes is {}; it must be a power of two from {} to {}",
-                    ToString(page),
-                    ToString(kPageBytesMin),
-                    ToString(kPageBytesMax)));
-  }
+  SLUICE_RETURN_IF_ERROR(CheckPageBytes("page_bytes", options.page_bytes));
   if (options.share.count == 0 || options.share.index >= options.share.count) {
     return absl::InvalidArgumentError(fmt::format(
         "share is {} of {}; the index counts from 0", options.share.index, options.share.count));
@@ -93,6 +87,18 @@ absl::StatusOr<core::FrameIndex> FramesOf(
 }  // namespace
 
 // A tier between two others: two transit frames per direction and one to live in (I9).
+absl::Status CheckPageBytes(std::string_view name, Bytes page_bytes) {
+  if (std::has_single_bit(page_bytes.count()) && page_bytes >= kPageBytesMin &&
+      page_bytes <= kPageBytesMax) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(fmt::format("{} is {}; it must be a power of two from {} to {}",
+                                                name,
+                                                ToString(page_bytes),
+                                                ToString(kPageBytesMin),
+                                                ToString(kPageBytesMax)));
+}
+
 core::FrameIndex FramesMin(bool middle) { return middle ? 5 : 1; }
 
 std::uint32_t StoreCopiesMax(std::uint32_t queue_depth, core::FrameIndex nvme_frames) {
