@@ -72,9 +72,14 @@ function(_sluice_test_runs run binary filter labels shards timeout)
       set(test ${run}_${shard}_of_${shards})
     endif()
     math(EXPR index "${shard} - 1")
+    set(environment "GTEST_TOTAL_SHARDS=${shards}" "GTEST_SHARD_INDEX=${index}")
+    if(SLUICE_SANITIZE STREQUAL "thread")
+      list(APPEND environment
+           "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/support/tsan_suppressions.txt")
+    endif()
     add_test(NAME ${test} COMMAND ${binary} --gtest_brief=1 --gtest_filter=${filter})
     set_tests_properties(${test} PROPERTIES LABELS "${labels}" TIMEOUT ${timeout}
-      ENVIRONMENT "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${index}")
+      ENVIRONMENT "${environment}")
   endforeach()
 endfunction()
 

@@ -13,9 +13,9 @@ namespace sluice::numa {
 /// Kinds of memory, by the limits that count them.
 enum class MemoryKind {
   kFrames,     ///< shared memory, which RLIMIT_DATA does not count
-  kOther,      ///< counted by all limits
+  kOther,      ///< memory that all limits count
   kStacks,     ///< stacks: not memory until used; RLIMIT_DATA and RLIMIT_AS count all
-  kAddresses,  ///< counted by RLIMIT_AS alone
+  kAddresses,  ///< addresses, which RLIMIT_AS alone counts
   kChild,      ///< memory of a child process, which has rlimits of its own
 };
 

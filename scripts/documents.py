@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 COMMANDS = ROOT / "docs/commands.md"
 CONFIGURATION = ROOT / "docs/configuration.md"
 HELP = re.compile(r"^```text\n\$ sluice (.*)\n(?:.*\n)*?```$", re.MULTILINE)
-LISTED = re.compile(r"^(?:Sub-commands|Names):\n((?:  .*\n)+)", re.MULTILINE)  # part of a help
+LISTED = re.compile(r"^Sub-commands:\n((?:  .*\n)+)", re.MULTILINE)  # part of a help
 LINK = re.compile(r"\]\((?![a-z]+:)([^)#\s]*)(?:#([^)\s]+))?\)")
 ROW = re.compile(r"^\| `([a-z_.0-9]+)` \| (?:`([^`]*)`|processors) \|", re.MULTILINE)
 

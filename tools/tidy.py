@@ -68,7 +68,8 @@ CORE_FORBIDDEN_INCLUDES = {
 CORE_FORBIDDEN_WORDS = re.compile(
     r"\b(steady_clock|system_clock|high_resolution_clock|random_device|getenv)\b")
 
-# Words of the glossary, and others that readers met twice: each is at most one type. A ticket of the core is the public one's other half.
+# Words of the glossary, and others that readers met twice: each is at most one type. A ticket of
+# the core is the public one's other half.
 TERM = re.compile(
     r"^\s*(?:class|struct|enum class|using) (Completion|Drive|Frame|Iteration|Lane|Lease|Link|Op|OpState|"
     r"Page|Place|Plan|Policy|Reservation|Schedule|Segment|Slot|Stall|Step|SubCommand|Task|Ticket|Tier|Transfer|"

@@ -41,7 +41,7 @@ class PlainCuda {
 
  private:
   class Flow;
-  /// Memory of the GPU that copies of one direction use.
+  /// Memory of the GPU that copies of one direction use: two streams share none.
   struct Half {
     device::CudaMemory memory = 0;
     bool mapped = false;

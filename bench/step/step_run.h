@@ -64,7 +64,7 @@ class StepRun {
   const std::uint64_t parameters_;
   const StepCase which_;
   std::unique_ptr<MemoryRates> memory_;  ///< none where only the disk counts
-  std::unique_ptr<StepModel> own_fp32_;  ///< none where that is no floor
+  std::unique_ptr<StepModel> own_fp32_;  ///< model of the fp32 step; null where that is no floor
   std::optional<PeakMemory> peak_;       ///< peak since the creation of `model_`
   std::unique_ptr<StepModel> model_;
   std::optional<double> floor_before_;  ///< seconds of our own fp32 step; one run serves two rounds

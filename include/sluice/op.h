@@ -82,8 +82,8 @@ class Ticket {
   /// Waits, then hands out one lease per access, in the order of the request. A ticket hands them
   /// out once.
   /// Errors, each naming op, tensor, range, tier and cause as far as they apply:
-  /// - InvalidArgument: an unknown or freed tensor, a bad range, a tier that the tensor may not
-  ///   reach, a write to a tensor that is only read, bad recompute_seconds.
+  /// - InvalidArgument: an unknown or freed tensor, a bad range, a tier that has no leases here or
+  ///   that the tensor may not reach, a write to a tensor that is only read, bad recompute_seconds.
   /// - InvalidArgument: one page asked for in two tiers, or by more than 65535 accesses.
   /// - ResourceExhausted: the op does not fit into the budget (names the bytes and the budget), or
   ///   no room can be made now (a tier refuses pages, say), which may pass.

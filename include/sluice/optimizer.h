@@ -252,11 +252,13 @@ class SaveHandle {
   bool HasEveryPart() const;
   /// Whether Wait would not block, since the save has its name or has failed.
   bool Ready() const;
-  /// Blocks until the save has its name and is on the disk. The call has the parts written that no
-  /// step has. A caller that waits while it holds leases on a parameter or a state, writing, waits
-  /// for ever. Errors, after which the older save is there, and nothing else:
-  /// - The first one of the save, of those that OffloadedOptimizer::Save names. The new save is
-  ///   there if only its directory could not be synced.
+  /// Blocks until the save has its name and is on the disk. The call makes the optimizer write the
+  /// parts that no step has written. A caller that waits while it holds a lease that writes a
+  /// parameter or a state waits for ever.
+  ///
+  /// Errors, after which the older save is there and nothing else, unless only the sync of the new
+  /// save's directory failed:
+  /// - The first one of the save, of those that OffloadedOptimizer::Save names.
   /// - Cancelled: the save was given up, or the optimizer destroyed, before it had every part.
   absl::Status Wait();
   /// Gives the save up, unless it has every part: no later update is slowed by it, Wait fails with
@@ -351,16 +353,18 @@ class OffloadedOptimizer {
   /// Binds a gradient in place of an earlier one; nothing unbinds it. Several parameters may share
   /// one. Errors:
   /// - NotFound: an unknown tensor, as the parameter or the gradient.
-  /// - InvalidArgument: a parameter of no group, another number of elements, no type of gradients,
-  ///   or `discard` without a tensor.
-  /// - InvalidArgument: memory that is null, not aligned for the type, given beside a tensor, or
+  /// - InvalidArgument: a parameter of no group, another number or type of elements, no type of
+  ///   gradients, or `discard` without a tensor.
+  /// - InvalidArgument: neither memory nor a tensor, memory that is null, not aligned for the type,
+  /// given beside a tensor, or
   ///   overlaps that of a parameter or a copy.
   /// - InvalidArgument: a tensor that this optimizer has as a parameter, a state or a copy, or that
   ///   cannot be in dram.
   /// - FailedPrecondition: the group's step is under way.
   absl::Status BindGradient(TensorId parameter, const GradientBinding& gradient);
   /// Binds a copy in place of an earlier one; nothing unbinds it. Errors: as BindGradient, and
-  /// InvalidArgument for a bf16 parameter, one with a master, and a gradient's tensor or memory.
+  /// InvalidArgument for a type other than bf16 and f16, a bf16 parameter, one with a master, and a
+  /// gradient's tensor or memory.
   absl::Status BindCopy(TensorId parameter, const CopyBinding& copy);
   /// Writes the group's bound copies from its parameters as they are now. Call it before the first
   /// forward, and after the program itself has written parameters. Blocks, for as long as the
@@ -374,7 +378,7 @@ class OffloadedOptimizer {
   /// - FailedPrecondition: no `accumulate`, a parameter without a gradient or whose gradient was
   ///   freed, or the group's step is under way.
   /// - Those of Ticket::Take: the sums are partial. Call ResetGradient, and repeat each
-  /// micro-batch.
+  ///   micro-batch.
   absl::Status AddGradient(GroupId group);
   /// Forgets what was added. Errors: InvalidArgument (no such group), FailedPrecondition (no
   /// `accumulate`, or the group's step is under way).
@@ -480,8 +484,8 @@ class OffloadedOptimizer {
   /// - NotFound: a parameter was freed.
   /// - FailedPrecondition: a step is under way and has not failed.
   /// - Those of Ticket::Take and of reading the file, in the middle: a part has been loaded then.
-  ///   Until a Load succeeds, steps, saves, AddGroup and access to values fail with
-  ///   FailedPrecondition.
+  ///   Until a Load succeeds, steps, gradients, copies, saves, AddGroup and access to values fail
+  ///   with FailedPrecondition.
   absl::Status Load(const std::string& directory);
 
  private:

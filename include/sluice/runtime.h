@@ -106,7 +106,7 @@ class Runtime {
   ///   directory is full, or a thread cannot be started.
   /// - NotFound: there is no such spill directory, or no GPU that CudaOptions::gpu names.
   /// - PermissionDenied: the spill directory is foreign or writable by others.
-  /// - FailedPrecondition: a fallback that the options forbid.
+  /// - FailedPrecondition: a fallback that the options forbid, or no GPU for DeviceKind::kCuda.
   /// - Cancelled: RuntimeOptions::stop gave true.
   /// - Others: those of the system and of the GPU's driver.
   static absl::StatusOr<std::unique_ptr<Runtime>> Create(RuntimeOptions options);
@@ -122,7 +122,8 @@ class Runtime {
   /// - InvalidArgument: a spec is wrong, or its file is no regular file or shorter than the tensor.
   /// - ResourceExhausted: nvme and dram lack capacity for all pages. The message names the need and
   ///   the rest of each tier.
-  /// - ResourceExhausted: a readable tensor lacks addresses or mappings (vm.max_map_count).
+  /// - ResourceExhausted: a readable tensor lacks addresses or mappings (vm.max_map_count), or a
+  ///   thread that reads files cannot be started.
   /// - NotFound, PermissionDenied, others of open(2): those of opening a file home.
   /// - FailedPrecondition: a fallback that the options forbid.
   /// - Cancelled: the Runtime shuts down.
@@ -143,8 +144,9 @@ class Runtime {
   ///   files. The message names file and tensor.
   /// - NotFound, InvalidArgument: no checksums though WeightOptions::sums requires them, or none of
   ///   one file.
-  /// - DataLoss: an index that cannot be read whole.
-  /// - FailedPrecondition: a file changed meanwhile.
+  /// - InvalidArgument: a file of checksums that is not one.
+  /// - DataLoss: an index, a header or checksums that cannot be read whole.
+  /// - FailedPrecondition, DataLoss: a file changed, or became shorter, meanwhile.
   absl::StatusOr<std::vector<Weight>> OpenWeights(const std::string& path,
                                                   const WeightOptions& options = {});
   /// Copies `bytes` into the tensor from byte `offset` on (Write), or out of it (Read). The copy
@@ -152,9 +154,9 @@ class Runtime {
   /// page, so any size works with any budget. Write waits for every other lease of its pages, Read
   /// for those that write. A caller that holds such a lease waits for ever.
   ///
-  /// Errors: NotFound, InvalidArgument (no range of the tensor; bytes of AddressOf onto
-  /// themselves), those of Ticket::Take and of Prefetch. A part may have been copied after one of
-  /// the latter two.
+  /// Errors: NotFound, InvalidArgument (no range of the tensor; of Write also bytes of AddressOf
+  /// onto themselves), those of Ticket::Take, of Read also those of Prefetch. A part may have been
+  /// copied after one of the latter two.
   absl::Status Write(TensorId tensor, std::span<const std::byte> bytes, std::uint64_t offset = 0);
   absl::Status Read(TensorId tensor, std::span<std::byte> bytes, std::uint64_t offset = 0);
   /// Frees a tensor once its leases are gone, for which the call does not wait. Requests made
@@ -245,7 +247,7 @@ class Runtime {
   absl::StatusOr<StreamRef> AdoptStream(void* cuda_stream);
   /// RuntimeOptions::trace, for the caller's own intervals; empty if there is none.
   const TraceSink& Trace() const;
-  /// State of the Runtime and the reasons for it, since its creation. Never blocks.
+  /// State of the Runtime and the reasons for it. Never blocks.
   HealthReport Health() const;
   /// Counters and figures of now (sluice/stats.h). Waits for an answer of the core thread, and
   /// while the request queue is full.

@@ -45,14 +45,15 @@ struct ScheduleAccess {
 struct ScheduleOp {
   std::string name;
   std::string lane;
-  /// Time from the first Ticket::Take to the end, stalls excluded. 0: no ticket was taken.
+  /// Time from the first Ticket::Take to the end, stalls excluded. 0: no ticket was taken, or
+  /// the op has not ended.
   double seconds = 0;
   /// Accesses in the order of the requests.
   std::vector<ScheduleAccess> accesses;
   /// Ranges that were discarded or freed after this op. Only tensor and range have a meaning: mode,
   /// tier and recompute_seconds say nothing. The op is the last one before the discard that asks
-  /// for the tensor. A discard before all of these stands at the last one that asks for the tensor,
-  /// and at the iteration's last op if none does.
+  /// for the tensor. A discard that comes before the first of them stands at the last one, and at
+  /// the iteration's last op if no op asks for the tensor.
   std::vector<ScheduleAccess> discards;
 };
 

@@ -32,7 +32,7 @@ struct LatencyStats {
 /// A direction of a link. Counters grow from the Runtime's creation on.
 struct DirectionStats {
   std::uint64_t bytes = 0;   ///< bytes of copies that succeeded
-  std::uint64_t copies = 0;  ///< copies that succeeded, a page each
+  std::uint64_t copies = 0;  ///< successful copies, of one page each
   std::uint64_t failed = 0;  ///< copies that failed
   /// Time during which at least one copy was in flight.
   double busy_seconds = 0;
@@ -128,7 +128,7 @@ struct IoStats {
   /// Whether the file systems reserved the spill files' space, so that none was written in full.
   bool reserved_space = false;
   std::uint64_t short_io = 0;           ///< attempts that moved a part
-  std::uint64_t retries = 0;            ///< attempts repeated as the one before moved nothing
+  std::uint64_t retries = 0;            ///< attempts repeated after one that moved nothing
   std::uint64_t checksum_failures = 0;  ///< reads that did not verify, repeated ones included
   std::uint64_t merged = 0;             ///< requests that reached the kernel within another one
   /// Features for people: what the kernel granted to io_uring, or "16 threads".

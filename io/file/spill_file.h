@@ -20,8 +20,8 @@ struct SpillFileOptions {
   std::uint64_t bytes = 0;  ///< a multiple of kIoAlignment
   Use direct = Use::kAuto;
   Use nocow = Use::kAuto;
-  Use reserved_space =
-      Use::kAuto;  ///< space that the file system promises; else the file is filled
+  /// Space that the file system promises; without it the file is filled.
+  Use reserved_space = Use::kAuto;
   /// Bytes of files that come after this one. Their space must be free, too, before it is written.
   std::uint64_t bytes_to_come = 0;
   /// Receiver of the progress while the file is written in full; null: nobody.

@@ -52,7 +52,7 @@ class TensorState : public std::enable_shared_from_this<TensorState> {
   const std::string name_;
   const std::uint64_t bytes_;
   const TierKind lowest_;
-  const bool readable_;  ///< whether outside a lease, too
+  const bool readable_;  ///< whether views are readable outside a lease
   std::atomic<bool> freed_{false};
 };
 

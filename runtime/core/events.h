@@ -107,7 +107,7 @@ struct GrantUnderWay {
 enum class FailureKind : std::uint8_t {
   kSourceLost,     ///< the source cannot be read correctly any more
   kTargetFull,     ///< the target took nothing; the source is untouched
-  kTargetFailed,   ///< page did not come for now: target, mapping or refill failed
+  kTargetFailed,   ///< the move failed for now: target, mapping or refill
   kSourceRefused,  ///< the last tier cannot be read now; its bytes may still be there
 };
 

@@ -5,7 +5,7 @@
 
 namespace sluice::tools {
 
-/// `sluice lab NAME [FLAG ...]`: works on schedules. Returns the exit code.
+/// `sluice lab SUB-COMMAND [FLAG ...]`: works on schedules. Returns the exit code.
 int RunLab(std::span<const std::string> words);
 
 /// `sluice lab show`: the demands of a schedule on a machine.

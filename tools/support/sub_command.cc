@@ -21,9 +21,9 @@ std::string Usage(const char* command, std::span<const SubCommand> commands) {
 int Unknown(const char* command, std::span<const SubCommand> commands, const std::string& name) {
   std::vector<std::string> names;
   for (const SubCommand& each : commands) names.emplace_back(each.name);
-  PrintError(fmt::format("{0} has no \"{1}\"{2}; {0} --help lists what it has",
-                         command,
+  PrintError(fmt::format("\"{}\" is no sub-command of {}{} (--help lists them)",
                          name,
+                         command,
                          base::DidYouMean(name, names)));
   return kExitUserError;
 }

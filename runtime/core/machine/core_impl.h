@@ -22,7 +22,7 @@
 
 namespace sluice::core {
 
-/// The state machine. One file per concern:
+/// The state machine. One file per concern, in this folder unless it is named:
 ///   core.cc      dispatch, segments, counters
 ///   tickets.cc   acquire, locks, grant, release, cancel, discard
 ///   movement.cc  tasks: start, complete, fail
@@ -32,8 +32,9 @@ namespace sluice::core {
 ///   abandoned.cc places where bytes can be read, and copies that may soon be unreadable
 ///   arrivals.cc  leases of pages that are under way
 ///   hasten.cc    page-outs that somebody has come to wait for
-///   planned.cc   follows a plan
-///   lookahead.cc next uses, goals, prefetch, cleaning
+///   need_pass.cc one pass over what waiting tickets need
+///   ../plan/planned.cc          follows a plan
+///   ../schedule/lookahead.cc    next uses, goals, prefetch, cleaning
 ///   pump.cc      work after every event: tickets that may go on; stuck detection
 ///   capacity.cc  tiers that new pages may be committed to
 ///   budget.cc    reservations and budget changes

@@ -24,7 +24,7 @@ class LeaseState {
     std::byte* address = nullptr;  ///< null when no contiguous address was asked for
     std::size_t bytes = 0;
     bool host_accessible = true;
-    bool pinned = false;  ///< no contiguous address was asked for, and a GPU knows each span
+    bool pinned = false;  ///< whether a GPU knows each span, and the lease has no address
     std::vector<std::span<std::byte>> spans;
     std::vector<std::uint32_t> nodes;  ///< node of each span
   };

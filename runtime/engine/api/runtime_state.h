@@ -98,7 +98,7 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   std::shared_ptr<TicketState> AcquireAll(const std::shared_ptr<OpState>& op,
                                           std::span<const Access> accesses);
   absl::Status Prefetch(std::span<const Access> accesses, std::uint32_t ops_ahead);
-  /// Plan of a request for the accesses. It is recorded for `op` unless that is null. Errors:
+  /// Draft of a request for the accesses. It is recorded for `op` unless that is null. Errors:
   /// InvalidArgument; those of TensorTable::Resolve.
   absl::StatusOr<engine::TicketDraft> DraftAccesses(std::span<const Access> accesses,
                                                     OpState* op) const;

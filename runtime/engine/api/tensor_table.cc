@@ -191,6 +191,7 @@ std::vector<PageRun> TensorTable::WholePages(const Segment& segment,
 
 absl::StatusOr<TensorTable::Freed> TensorTable::Free(TensorId id) {
   base::MutexLock lock(mutex_);
+  if (closed_) return absl::CancelledError("the runtime has shut down");
   const auto found = entries_.find(id.value);
   if (found == entries_.end()) {
     return absl::NotFoundError(fmt::format("there is no tensor with id {}", id.value));
@@ -215,6 +216,7 @@ void TensorTable::OnPagesFreed(PageRun run) {
 
 absl::StatusOr<TensorTable::Discarded> TensorTable::Discard(TensorId id, ByteRange range) {
   base::MutexLock lock(mutex_);
+  if (closed_) return absl::CancelledError("the runtime has shut down");
   const auto found = entries_.find(id.value);
   if (found == entries_.end()) {
     return absl::NotFoundError(fmt::format("there is no tensor with id {}", id.value));

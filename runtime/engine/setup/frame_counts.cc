@@ -86,7 +86,6 @@ absl::StatusOr<core::FrameIndex> FramesOf(
 
 }  // namespace
 
-// A tier between two others: two transit frames per direction and one to live in (I9).
 absl::Status CheckPageBytes(std::string_view name, Bytes page_bytes) {
   if (std::has_single_bit(page_bytes.count()) && page_bytes >= kPageBytesMin &&
       page_bytes <= kPageBytesMax) {
@@ -99,6 +98,7 @@ absl::Status CheckPageBytes(std::string_view name, Bytes page_bytes) {
                                                 ToString(kPageBytesMax)));
 }
 
+// A tier between two others: two transit frames per direction and one to live in (I9).
 core::FrameIndex FramesMin(bool middle) { return middle ? 5 : 1; }
 
 std::uint32_t StoreCopiesMax(std::uint32_t queue_depth, core::FrameIndex nvme_frames) {

@@ -56,7 +56,8 @@ absl::StatusOr<std::shared_ptr<HomeFile>> HomeFile::Open(const FileHome& home,
                                                          std::uint64_t bytes,
                                                          Use direct,
                                                          HomeEngine& engine) {
-  const int descriptor = open(home.path.c_str(), O_RDONLY | O_CLOEXEC);
+  // The open does not block, as a named pipe without a writer would hold it up for ever.
+  const int descriptor = open(home.path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (descriptor < 0) return base::StatusFromErrno(errno, fmt::format("open {}", home.path));
   std::shared_ptr<HomeFile> file(new HomeFile(descriptor, home));
   SLUICE_RETURN_IF_ERROR(file->NoteFacts(bytes));

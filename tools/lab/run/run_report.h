@@ -38,7 +38,7 @@ struct RunSetting {
   sim::Machine machine;
   std::uint64_t page_bytes = 0;
   RunBound bound;
-  std::optional<RecomputeUse> recompute;  ///< recomputed tensors; none: nobody asked
+  std::optional<RecomputeUse> recompute;  ///< recomputed tensors; none unless asked for
 };
 
 /// Text for people. `Head` comes before the policies, `Tail` behind them.

@@ -27,7 +27,6 @@ RecomputeReport DecideRecompute(const analysis::RecomputeProblem& problem);
 
 /// Planner of `train.recompute = "planned"`, which decides once, from the steps before.
 /// Threads: externally synchronised.
-/// Threads: externally synchronised.
 class RecomputePlanner {
  public:
   explicit RecomputePlanner(gpt::Recompute recompute)

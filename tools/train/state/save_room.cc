@@ -39,8 +39,8 @@ std::uint64_t BytesOnDisk(const std::string& path) {
   return static_cast<std::uint64_t>(info.st_blocks) * 512;
 }
 
-/// Adds the saves that are there. Saves up to that of `resumable` stay until the run has made
-/// another one, and then go. Later ones stay until the run gets there.
+/// Adds the saves that are there. Saves up to the one that the run goes on from stay until the run
+/// has made another one, and then go. Later ones stay until the run gets there.
 absl::Status AddPresent(const TrainFlags& flags, const ResumableSaves& resumable, SaveRoom* room) {
   if (flags.state_path.empty()) {
     room->present_bytes = BytesOnDisk(fmt::format("{}/{}", room->directory, optim::kStateFileName));

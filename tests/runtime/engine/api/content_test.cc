@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdio>
 #include <fstream>
@@ -313,6 +314,16 @@ TEST_F(ContentTest, FileHomeThatIsTooShortOrMissingIsRefused) {
               IsStatus(absl::StatusCode::kInvalidArgument, "has 10 bytes; 8 from offset 3"));
   spec.file->path = directory.path() + "/missing";
   EXPECT_THAT(runtime_->CreateTensor(spec), HasCode(absl::StatusCode::kNotFound));
+}
+
+TEST_F(ContentTest, APipeIsRefusedThoughNobodyHasItOpenForWriting) {
+  runtime_.Start();
+  TempDirectory directory;
+  TensorSpec spec = ByteTensor("pipe", 1);
+  spec.file = FileHome{directory.path() + "/pipe", 0};
+  ASSERT_EQ(mkfifo(spec.file->path.c_str(), 0600), 0);
+  EXPECT_THAT(runtime_->CreateTensor(spec),
+              IsStatus(absl::StatusCode::kInvalidArgument, "is not a regular file"));
 }
 
 TEST_F(ContentTest, FileThatShrinksLosesThePagesBehindItsEnd) {
