@@ -26,7 +26,8 @@ TEST(MainTest, UnknownSubCommandNamesTheNearest) {
   Command command({"trian"});
   EXPECT_EQ(command.Wait(), 2);
   EXPECT_EQ(command.output(), "");
-  EXPECT_THAT(command.errors(), HasSubstr("\"trian\" is no sub-command of sluice; did you mean \"train\"?"));
+  EXPECT_THAT(command.errors(),
+              HasSubstr("\"trian\" is no sub-command of sluice; did you mean \"train\"?"));
 }
 
 TEST(MainTest, OutputThatIsLostIsNoSuccess) {

@@ -5,7 +5,8 @@
 
 namespace sluice::tools {
 
-/// `sluice bench SUB-COMMAND [FLAG ...]`: runs one of the project's benchmarks. Returns the exit code.
+/// `sluice bench SUB-COMMAND [FLAG ...]`: runs one of the project's benchmarks. Returns the exit
+/// code.
 int RunBench(std::span<const std::string> words);
 
 /// `sluice bench store`: the page store against fio.

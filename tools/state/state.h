@@ -5,7 +5,8 @@
 
 namespace sluice::tools {
 
-/// `sluice state SUB-COMMAND [FLAG ...]`: saves of optimizers in an open form. Returns the exit code.
+/// `sluice state SUB-COMMAND [FLAG ...]`: saves of optimizers in an open form. Returns the exit
+/// code.
 int RunState(std::span<const std::string> words);
 
 /// `sluice state export`: a save becomes a safetensors file.

@@ -5,7 +5,8 @@
 
 namespace sluice::tools {
 
-/// `sluice weights SUB-COMMAND [FLAG ...]`: checkpoints as they were published. Returns the exit code.
+/// `sluice weights SUB-COMMAND [FLAG ...]`: checkpoints as they were published. Returns the exit
+/// code.
 int RunWeights(std::span<const std::string> words);
 
 /// `sluice weights ls`: the contents of a checkpoint, and the cost of reading it.
