@@ -63,9 +63,9 @@ class Reservation {
 
 /// Health of a Runtime:
 /// - kOk: there is nothing to report.
-/// - kDegraded: the Runtime answers requests, and something is wrong. A fallback, a failed drive,
-///   lost content or a stalled transfer counts until the end; a tier that refuses pages counts
-///   until it takes one.
+/// - kDegraded: the Runtime answers requests, and something is wrong. A fallback, a failed drive, a
+///   lost GPU, lost content or a stalled transfer counts until the end; a tier that refuses pages
+///   counts until it takes one.
 /// - kDead: the Runtime answers no request, as in a child of fork.
 enum class HealthState { kOk, kDegraded, kDead };
 

@@ -120,6 +120,8 @@ class Device {
   virtual absl::StatusOr<std::uint32_t> Resize(std::uint32_t frames) = 0;
   virtual std::uint64_t allocated_bytes() const = 0;
   virtual double huge_page_share() const = 0;
+  /// Ok, or the error after which the device answers no more.
+  virtual absl::Status Health() const { return absl::OkStatus(); }
 };
 
 }  // namespace sluice::device

@@ -105,6 +105,7 @@ class CudaDevice : public Device {
   }
   std::uint64_t allocated_bytes() const override { return frame_count() * page_bytes(); }
   double huge_page_share() const override { return 1; }
+  absl::Status Health() const override { return health_.status(); }
 
  private:
   CudaRange& RangeOf(DeviceRange& range, std::uint64_t page) const {

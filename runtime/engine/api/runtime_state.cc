@@ -115,6 +115,7 @@ absl::Status RuntimeState::SetUp(const engine::BackendHooks& hooks) {
   core_options.policy = std::move(policy);
   SLUICE_ASSIGN_OR_RETURN(auto core, core::Core::Create(core_options));
   for (const FallbackEvent& event : backends_->fallbacks()) health_.NoteFallback(event);
+  health_.Watch(backends_->device());
   TellOfUnregistered(tiers_->store(), logger_);
   if (core_options.policy->planned()) SLUICE_RETURN_IF_ERROR(StartPlanner());
   event_log_ = std::make_unique<engine::EventLog>(core_options, hooks.record_events);
@@ -179,6 +180,7 @@ void RuntimeState::Shutdown() {
   planner_.reset();      // a plan that is being made is given up
   mapper_.reset();       // mappings that were on their way are made or unmade
   core_thread_.reset();
+  health_.Watch(nullptr);
   mover_.reset();  // the last segments and their addresses go with these two
   backends_.reset();
   waits_->CloseSink();  // threads that waited for tickets may still be on their way out

@@ -67,11 +67,18 @@ void HealthMonitor::NoteDead(std::string reason) {
   reasons_.push_back(std::move(reason));
 }
 
+void HealthMonitor::Watch(const device::Device* device) {
+  base::MutexLock lock(mutex_);
+  device_ = device;
+}
+
 HealthReport HealthMonitor::Report() const {
   base::MutexLock lock(mutex_);
   HealthReport report;
   report.reasons = reasons_;
   for (const auto& [tier, reason] : fenced_) report.reasons.push_back(reason);
+  const absl::Status device = device_ == nullptr ? absl::OkStatus() : device_->Health();
+  if (!device.ok()) report.reasons.emplace_back(TextOf(device));
   if (pages_lost_ > 0) {
     report.reasons.push_back(
         fmt::format("content was lost {} times, last {}", pages_lost_, last_lost_));

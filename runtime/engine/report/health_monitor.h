@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "runtime/device/device.h"
 #include "sluice/events.h"
 #include "sluice/runtime.h"
 
@@ -22,6 +23,9 @@ class HealthMonitor {
   void NoteLostPage(const PageLostEvent& event);
   void NoteStalled(const TransferStalledEvent& event);
   void NoteDead(std::string reason);
+  /// Asks the device for its health in each report from now on; null asks none. `device` outlives
+  /// the next call.
+  void Watch(const device::Device* device);
 
   HealthReport Report() const;
   std::vector<FallbackEvent> fallbacks() const;
@@ -36,6 +40,7 @@ class HealthMonitor {
   std::uint64_t transfers_stalled_ ABSL_GUARDED_BY(mutex_) = 0;
   std::string last_lost_ ABSL_GUARDED_BY(mutex_);
   bool dead_ ABSL_GUARDED_BY(mutex_) = false;
+  const device::Device* device_ ABSL_GUARDED_BY(mutex_) = nullptr;
 };
 
 }  // namespace sluice::engine

@@ -55,6 +55,8 @@ class Backends {
   const TierSet& tiers() const { return *tiers_; }
   base::WorkerPool& workers() { return *workers_; }
   HomeEngine& home_engine() { return *home_engine_; }
+  /// The device of hbm; null without one.
+  const device::Device* device() const { return device_.get(); }
   /// The device if it is an emulated one, else null.
   device::EmulatedDevice* emulated() const { return emulated_; }
   /// Fallbacks of the memory of hbm or dram that were not yet told, after a change of the tier's

@@ -288,6 +288,19 @@ TEST(CudaRuntimeTest, ADeadGpuLosesByNameWhatItAloneHeldAndNothingElse) {
   EXPECT_EQ(gpu.Bytes(safe).value(), bytes);
 }
 
+TEST(CudaRuntimeTest, ADeadGpuIsAReasonOfHealth) {
+  CudaRuntimeFixture gpu;
+  gpu.runtime().Start();
+  const TensorId tensor = gpu.runtime().Make("t", kGpuPage);
+  ASSERT_THAT(gpu->Write(tensor, testing::Pattern(1, kGpuPage)), IsOk());
+  EXPECT_EQ(gpu->Health().state, HealthState::kOk);
+  gpu.fake().FailWork(1, device::kCudaIllegalAddress);
+  EXPECT_FALSE(gpu.runtime().Acquire({.tensor = tensor, .tier = kHbm0}).ok());
+  const HealthReport report = gpu->Health();
+  EXPECT_EQ(report.state, HealthState::kDegraded) << "dram and nvme still answer";
+  EXPECT_THAT(report.reasons, ::testing::Contains(HasSubstr("the GPU is lost")));
+}
+
 TEST(CudaRuntimeDeathTest, ElementsOfAGpuAreNotForTheHost) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   // The directory, and all that the dying process leaves in it, goes at the end.
