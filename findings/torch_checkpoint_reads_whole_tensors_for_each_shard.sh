@@ -10,7 +10,7 @@
 # Ranks that saved it before read their own shards only.
 #
 # Seen for a tensor of 128 MiB and four ranks, MiB that a rank reads, and by which its peak grows: saved by one process
-# 128 and 130 to 131; saved by the four ranks 32 and 33 to 34. A shard has 32 MiB.
+# 128 and 130 to 133; saved by the four ranks 32 and 33 to 36. A shard has 32 MiB.
 # The script fails when a rank of the former reads or grows by less than 120, or one of the latter by more than 60.
 #
 # Needs: python3 3.11 with venv, PyPI.
