@@ -124,6 +124,43 @@ def test_a_step_without_gradients_changes_nothing(runtime, seed):
     assert bool(optimizer.state)
 
 
+@pytest.mark.parametrize("options", [{}, {"overlap": True}, {"step_in_backward": True}], ids=str)
+def test_a_closure_computes_the_gradients_of_its_step(runtime, seed, options):
+    def trained(optimizer, weight):
+        losses = []
+
+        def closure():
+            optimizer.zero_grad()
+            loss = (weight * torch.arange(300.0)).sin().square().mean()
+            loss.backward()
+            losses.append(loss.item())
+            return loss
+
+        for _ in range(3):
+            with torch.no_grad():  # the closure has gradients all the same
+                assert optimizer.step(closure).item() == losses[-1]
+            getattr(optimizer, "wait", lambda: None)()
+        return losses
+
+    (mine,), (reference,) = (optimizing.parameters(seed, shapes=[(300,)]) for _ in range(2))
+    ours = trained(sluice.torch.AdamW([mine], lr=1e-2, runtime=runtime, **options), mine)
+    assert len(ours) == 3, "one call each"
+    assert ours == pytest.approx(trained(torch.optim.AdamW([reference], lr=1e-2), reference), rel=1e-6)
+    assert optimizing.off_by([mine], [reference], 1e-2) <= 1e-6
+
+
+def test_an_error_in_a_closure_leaves_everything(runtime, seed):
+    weights = optimizing.parameters(seed)
+    optimizer = sluice.torch.AdamW(weights, runtime=runtime)
+    optimizing.run(optimizer, weights, seed, 1)
+    before = [weight.detach().clone() for weight in weights]
+    with pytest.raises(ZeroDivisionError):
+        optimizer.step(lambda: 1 / 0)
+    assert optimizing.same(weights, before)
+    optimizing.run(optimizer, weights, seed, 1, first=1)
+    assert optimizer.state[weights[0]]["step"] == 2
+
+
 def test_schedulers_set_the_rate(runtime, seed):
     mine, reference = optimizing.parameters(seed), optimizing.parameters(seed)
     optimizer = sluice.torch.AdamW(mine, lr=1e-2, runtime=runtime)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from .. import errors
-from . import _absent, _early, _slots
+from . import _absent, _early, _entries, _slots
 from ._saves import Saves
 from ._early import EarlyStep
 from ._shards import version_of
@@ -43,6 +43,7 @@ class StepsInBackward(Saves):
         _early.refuse_ranks(self._slots.values())
         self._refuse_half_loaded()
         _early.refuse_frozen(self._slots.values())
+        _entries.take(self, (slot for _, slot in self._every()))
         self._check_groups()
         pairs = [(slot, self._rates(group, slot.steps)) for group, slot in self._pairs()]
         for slot, rates in pairs:

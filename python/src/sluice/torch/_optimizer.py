@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, Optional
 
 import torch
 
 from .. import _core, errors
 from .._options import threads_of
-from . import _absent, _early, _slots
+from . import _absent, _early, _entries, _slots
 from ._ahead import Ahead
 from ._arguments import check_rates, named, refuse_set, settings_of
 from ._compiled import not_compiled
@@ -116,21 +116,28 @@ class PagedOptimizer(StepsInBackward):
     # --- steps ---
 
     @not_compiled
-    def step(self, closure: None = None) -> None:
+    def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
         """Updates every parameter that has a gradient; returns when that is done.
 
-        Without any gradient nothing changes. Raises InvalidArgument (names the parameter; nothing
-        has been updated), and Unavailable, TierFull or DataLoss (names the elements; others have
-        been updated). Call it again then, with the same gradients: it updates what is missing.
+        Without any gradient nothing changes. A closure is called once, before that, and its result
+        is returned: Lightning computes the gradients in one. Raises InvalidArgument (names the
+        parameter; nothing has been updated), and Unavailable, TierFull or DataLoss (names the
+        elements; others have been updated). Call it again then, with the same gradients and without
+        the closure: it updates what is missing.
         """
+        result = None
         if closure is not None:
-            raise errors.InvalidArgument(
-                "step: a closure is not supported, as it would compute gradients while parameters "
-                "are updated; call it before step()"
-            )
+            if not callable(closure):
+                raise errors.InvalidArgument(f"step: the closure is {closure!r}, which cannot be called")
+            with torch.enable_grad():
+                result = closure()
         if self._in_backward:
             self._step_in_backward()
-            return
+        else:
+            self._update_all()
+        return result
+
+    def _update_all(self) -> None:
         gathered = self._gather()
         before = begun(self)
         repeats = before is not None and before.has(gathered.gradients)
@@ -140,9 +147,9 @@ class PagedOptimizer(StepsInBackward):
         self._finish()
         if repeats or not (gathered.slots or self._norm_given):
             return
-        if uncounted:
-            gathered = self._gather()  # rates may depend on the steps, of which there is one more
         self._refuse_half_loaded()
+        if _entries.take(self, gathered.slots) or uncounted:
+            gathered = self._gather()  # rates may depend on the steps
         norm = norm_of(gathered.gradients, self._slots.tensors) if self._norm_given else None
         if not gathered.updates:  # this rank has no element of theirs
             self._numbers = numbers_of_nothing(norm)

@@ -8,7 +8,7 @@ from typing import Any, Optional, Union
 
 from .. import _core, errors
 from .._checks import path_of
-from . import _absent, _notes, _places, _ranks, _slots
+from . import _absent, _entries, _notes, _places, _ranks, _slots
 from ._compiled import not_compiled
 from ._shards import check_group, increment_version, is_dtensor, ranks
 from ._state_dicts import StateDicts
@@ -40,6 +40,7 @@ class Saves(StateDicts):
         _notes.check_note(note)
         self._finish()
         self._refuse_half_loaded()
+        _entries.take(self, (slot for _, slot in self._every()))
         self._check_groups()
         pairs = [(slot, self._rates(group, slot.steps)) for group, slot in self._pairs()]
         for slot, _ in pairs:

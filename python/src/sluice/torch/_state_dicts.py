@@ -10,7 +10,7 @@ from typing import Any, Optional
 import torch
 
 from .. import _core, errors
-from . import _slots, _states
+from . import _entries, _slots, _states
 from ._compiled import not_compiled
 from ._shards import like, version_of
 from ._slots import Slot
@@ -90,6 +90,7 @@ class StateDicts(torch.optim.Optimizer):  # type: ignore[misc]
         """
         self._finish()
         self._refuse_half_loaded()
+        _entries.take(self, (slot for _, slot in self._every()))
         if not self.state:
             return dict(super().state_dict())
         light, self.state = self.state, self._read_states()

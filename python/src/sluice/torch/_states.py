@@ -99,7 +99,7 @@ class Loaded:
                                     f"optimizer has not; it has {', '.join(names)}")
         if saved and counted and "step" not in saved:
             raise refuse(slot.name, "has no 'step' in the state dict, by which its update is corrected")
-        self.steps = _steps_of(slot, saved)
+        self.steps = steps_of(slot, saved, "the state dict")
         self.values: list[Optional[Any]] = []
         for name in names:
             value = saved.get(name)
@@ -147,14 +147,15 @@ def _write(core: _core.Optimizer, slot: Slot, number: Optional[int], value: Opti
     core.write_state(slot.parameter, number, plain.data_ptr(), slot.count)
 
 
-def _steps_of(slot: Slot, saved: Mapping[str, Any]) -> int:
+def steps_of(slot: Slot, saved: Mapping[str, Any], where: str) -> int:
+    """The number of steps among the states of a parameter. Raises InvalidArgument, which names ``where``."""
     if "step" not in saved:  # torch's SGD does not count: one that has a momentum has made a step
         return int(any(value is not None for value in saved.values()))
     steps = number_of(saved["step"])
     if steps is None:
-        raise refuse(slot.name, "has a 'step' in the state dict that is no number")
+        raise refuse(slot.name, f"has a 'step' in {where} that is no number")
     if not (0 <= steps <= _STEPS_MAX and steps.is_integer()):
-        raise refuse(slot.name, f"has {steps} steps in the state dict; they are whole, from 0 to 2**53")
+        raise refuse(slot.name, f"has {steps} steps in {where}; they are whole, from 0 to 2**53")
     return int(steps)
 
 

@@ -1,0 +1,53 @@
+"""What a program changes in ``optimizer.state`` by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from . import _states
+from ._slots import Slot, refuse
+
+if TYPE_CHECKING:
+    from ._state_dicts import StateDicts
+
+
+def take(optimizer: "StateDicts", slots: Iterable[Slot]) -> bool:
+    """Takes changes as torch's optimizer would in its next step. Returns whether there are any.
+
+    A parameter whose entry is gone begins anew, and a number of steps in an entry holds from here
+    on. Raises InvalidArgument (names the parameter) for an entry with values of a paged state.
+    """
+    changed = False
+    for slot in slots:
+        entry = optimizer.state.get(slot.tensor)
+        if entry:
+            changed |= _take_steps(optimizer, slot, entry)
+        elif slot.steps > 0 or slot.has_states:
+            _begin_anew(optimizer, slot)
+            changed = True
+    return changed
+
+
+def _take_steps(optimizer: "StateDicts", slot: Slot, entry: Mapping[str, Any]) -> bool:
+    for name, value in entry.items():
+        if value is not None and name != "step":
+            raise refuse(slot.name, f"has a value for '{name}' in optimizer.state, whose states are paged; "
+                                    "load_state_dict gives it states, del optimizer.state[parameter] new ones")
+    steps = _states.steps_of(slot, entry, "optimizer.state")
+    if steps == slot.steps:
+        return False
+    if slot.group >= 0:
+        optimizer._core.set_steps_of(slot.parameter, steps)
+    slot.steps = steps
+    return True
+
+
+def _begin_anew(optimizer: "StateDicts", slot: Slot) -> None:
+    """Repeated as a whole if Ctrl-C ends it: ``slot`` is the last to know."""
+    _states.clear(optimizer._core, slot, len(optimizer._state_names))
+    if slot.group >= 0:
+        optimizer._core.set_steps_of(slot.parameter, 0)
+    slot.steps, slot.has_states = 0, optimizer._begins_with_states
+    if slot.has_states:
+        optimizer._note_steps(slot)
