@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from .. import errors
-from . import _absent, _early, _entries, _slots
+from . import _early, _entries, _slots
 from ._saves import Saves
 from ._early import EarlyStep
 from ._shards import version_of
@@ -35,7 +35,7 @@ class StepsInBackward(Saves):
                 "(step_in_backward=True), too late for its master; write it after step()"
             )
         rates = self._rates(group, slot.steps)
-        _absent.check(self, slot, rates)
+        _entries.check_kept(self, slot, rates)
         step.update(self._core, slot, rates)
 
     def _begin_early_step(self) -> EarlyStep:
@@ -47,9 +47,9 @@ class StepsInBackward(Saves):
         self._check_groups()
         pairs = [(slot, self._rates(group, slot.steps)) for group, slot in self._pairs()]
         for slot, rates in pairs:
-            _absent.check(self, slot, rates)
+            _entries.check_kept(self, slot, rates)
         for slot, rates in pairs:
-            _absent.clear(self, slot, rates)
+            _entries.clear_left(self, slot, rates)
         self._refresh_masters(slot for slot, _ in pairs)
         step = EarlyStep({id(tensor): group for group in self.param_groups
                           for tensor in group["params"]})

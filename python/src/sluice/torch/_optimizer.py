@@ -9,7 +9,7 @@ import torch
 
 from .. import _core, errors
 from .._options import threads_of
-from . import _absent, _early, _entries, _slots
+from . import _early, _entries, _slots
 from ._ahead import Ahead
 from ._arguments import check_rates, named, refuse_set, settings_of
 from ._compiled import not_compiled
@@ -157,7 +157,7 @@ class PagedOptimizer(StepsInBackward):
             return
         slots = gathered.with_elements
         for slot, rates in zip(gathered.slots, gathered.rates):
-            _absent.clear(self, slot, rates)
+            _entries.clear_left(self, slot, rates)
         self._refresh_masters(slots)
         self._ahead.begin_step(slots)
         step = start(self, gathered, norm)
@@ -232,7 +232,7 @@ class PagedOptimizer(StepsInBackward):
                 _slots.check_gradient(slot, gradient)
                 self._listen(slot)
                 rates = self._rates(group, slot.steps)
-                _absent.check(self, slot, rates)
+                _entries.check_kept(self, slot, rates)
                 gathered.add(slot, gradient, rates)
         return gathered
 

@@ -8,7 +8,7 @@ from typing import Any, Optional, Union
 
 from .. import _core, errors
 from .._checks import path_of
-from . import _absent, _entries, _notes, _places, _ranks, _slots
+from . import _entries, _notes, _places, _ranks, _slots
 from ._compiled import not_compiled
 from ._shards import check_group, increment_version, is_dtensor, ranks
 from ._state_dicts import StateDicts
@@ -46,7 +46,7 @@ class Saves(StateDicts):
         for slot, _ in pairs:
             _slots.check_unchanged(slot)
         for slot, rates in pairs:
-            _absent.clear(self, slot, rates)
+            _entries.clear_left(self, slot, rates)
             self._core.set_rates(slot.group, rates)
         self._refresh_masters(slot for slot, _ in pairs)
         return place
