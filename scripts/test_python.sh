@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# Installs the Python package into an environment of its own, and runs its tests.
 #
 #   scripts/test_python.sh [BUILD_DIR]     # build/release
 #

@@ -3,9 +3,9 @@
 
     tools/tidy.py [--root DIR]
 
-Prints one line per finding, "file:line: [rule] what"; exit 1 when there is one. The rules and the
-layers are listed in CONTRIBUTING.md. tools/tidy_ratchet.txt may allow more than a limit; it may
-only shrink: an entry that is no longer needed is a finding too.
+Prints one line per finding, "file:line: [rule] what"; exit 1 when there is one. CONTRIBUTING.md
+lists the rules, ARCHITECTURE.md the layers. tools/tidy_ratchet.txt may allow more than a limit; it
+may only shrink: an entry that is no longer needed is a finding too.
 """
 
 import argparse

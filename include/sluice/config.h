@@ -66,7 +66,7 @@ class Config {
   std::string Values() const;
 
   /// Errors: InvalidArgument for the first key in the file or overrides that was never read, with
-  /// the nearest known key.
+  /// the nearest known key, if any is near.
   absl::Status Finish() const;
 
  private:

@@ -355,9 +355,8 @@ class OffloadedOptimizer {
   /// - NotFound: an unknown tensor, as the parameter or the gradient.
   /// - InvalidArgument: a parameter of no group, another number or type of elements, no type of
   ///   gradients, or `discard` without a tensor.
-  /// - InvalidArgument: neither memory nor a tensor, memory that is null, not aligned for the type,
-  /// given beside a tensor, or
-  ///   overlaps that of a parameter or a copy.
+  /// - InvalidArgument: neither memory nor a tensor, or memory that is null, not aligned for the
+  ///   type, given beside a tensor, or shared with a parameter or a copy.
   /// - InvalidArgument: a tensor that this optimizer has as a parameter, a state or a copy, or that
   ///   cannot be in dram.
   /// - FailedPrecondition: the group's step is under way.

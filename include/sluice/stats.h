@@ -21,7 +21,7 @@
 
 namespace sluice {
 
-/// Latencies in microseconds from a histogram with at most 6 % error per value.
+/// Latencies in microseconds from a histogram with an error of at most 1/32 per value.
 struct LatencyStats {
   std::uint64_t count = 0;
   double p50_us = 0;

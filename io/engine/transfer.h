@@ -30,9 +30,9 @@ struct TransferCounters {
 /// that takes. No other class deals with short counts and transient errors.
 ///
 /// - A short count goes on from its last aligned byte (O_DIRECT refuses any other remainder).
-/// - EINTR, EAGAIN and ENOMEM, and every error of a read, which changes nothing, are tried again
-///   after a pause: at most `backoff.attempts_max` attempts that move nothing, in all. The pauses
-///   are the timer's: other requests go on meanwhile.
+/// - EINTR, EAGAIN, ENOMEM and ECANCELED, and every error of a read, which changes nothing, are
+///   tried again after a pause: at most `backoff.attempts_max` attempts that move nothing, in all.
+///   The pauses are the timer's: other requests go on meanwhile.
 /// - An error of a write-back is final: the kernel tells it once, so asking again proves nothing.
 /// - A read that comes to that bound fails with an error that was not the medium's (EIO, ENODATA,
 ///   EILSEQ), if there was one. A page is not lost because the medium was asked once at a bad time.

@@ -51,7 +51,7 @@ absl::Status DescribeMakeFailure(const SpillDirectory& directory, int error_numb
   return base::StatusFromErrno(error_number, Describe(directory, what));
 }
 
-absl::Status HasAName(const SpillDirectory& directory) {
+absl::Status NameError(const SpillDirectory& directory) {
   return absl::InternalError(base::ToAbsl(Describe(directory, "the new file has a name")));
 }
 
@@ -61,7 +61,7 @@ absl::Status RemoveName(const SpillDirectory& directory, const std::string& name
   }
   struct stat info {};
   const int found = fstatat(directory.fd.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW);
-  return found != 0 && errno == ENOENT ? absl::OkStatus() : HasAName(directory);
+  return found != 0 && errno == ENOENT ? absl::OkStatus() : NameError(directory);
 }
 
 /// A regular file with at most `names_max` names.
@@ -73,7 +73,7 @@ absl::Status CheckNameless(int fd,
   if (fstat(fd, &info) != 0) return base::StatusFromErrno(errno, Describe(directory, "fstat"));
   const std::uint64_t names = options.ask_names ? options.ask_names(fd) : info.st_nlink;
   if (S_ISREG(info.st_mode) && names <= names_max) return absl::OkStatus();
-  return HasAName(directory);
+  return NameError(directory);
 }
 
 /// NFS and FUSE keep an open file that was removed under a name of their own (".nfs*",

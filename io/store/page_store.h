@@ -66,7 +66,8 @@ struct PageStoreOptions {
   /// Question while files are written in full; true: Create gives Cancelled. Empty: never asked.
   std::function<bool()> stop_fill;
   /// Attempts per request, and the pauses between them, before an error that may pass (EINTR,
-  /// EAGAIN, ENOMEM, any of a read) becomes final. Attempts that move bytes do not count.
+  /// EAGAIN, ENOMEM, ECANCELED, any of a read) becomes final. Attempts that move bytes do not
+  /// count.
   base::Backoff backoff;
   /// Processors for the I/O threads; empty: those of the thread that makes the store.
   std::vector<int> cpus;

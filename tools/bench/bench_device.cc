@@ -124,7 +124,7 @@ absl::Status MeasureDevice(DeviceFlags flags, const InterruptWatch& watch) {
 }  // namespace
 
 int RunBenchDevice(std::span<const std::string> words) {
-  if (std::find(words.begin(), words.end(), "--help") != words.end()) {
+  if (AsksForHelp(words)) {
     fmt::print("{}", DeviceHelpText());
     return kExitDone;
   }

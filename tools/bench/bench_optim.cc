@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <vector>
 
 #include "base/status.h"
@@ -59,18 +58,23 @@ absl::StatusOr<OptimFlags> ReadOptimFlags(std::span<const std::string> words) {
 
 absl::Status Measure(OptimFlags flags, const InterruptWatch& watch) {
   Console console(flags.json ? Console::Mode::kJson : Console::Mode::kText);
-  flags.options.interrupted = [&watch] { return watch.interrupted(); };
+  // A lost row ends the run as an interrupt does: nobody reads the results.
+  const BrokenPipeIsAnError broken_pipe;
+  flags.options.interrupted = [&watch, &console] {
+    return watch.interrupted() || !console.status().ok();
+  };
   flags.options.progress = [&console](const std::string& line) { console.ShowProgress(line); };
   RowPrinter printer("optim", ReadMachineFacts(""), console);
-  SLUICE_RETURN_IF_ERROR(
-      bench::RunOptimBench(flags.options, [&printer](const bench::Row& row) { printer.Add(row); }));
-  return console.status();
+  absl::Status measured =
+      bench::RunOptimBench(flags.options, [&printer](const bench::Row& row) { printer.Add(row); });
+  SLUICE_RETURN_IF_ERROR(console.status());
+  return measured;
 }
 
 }  // namespace
 
 int RunBenchOptim(std::span<const std::string> words) {
-  if (std::find(words.begin(), words.end(), "--help") != words.end()) {
+  if (AsksForHelp(words)) {
     fmt::print("{}", OptimHelpText());
     return kExitDone;
   }

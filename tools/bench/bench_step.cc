@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <vector>
 
 #include "base/status.h"
@@ -115,7 +114,7 @@ absl::StatusOr<std::string> Measure(StepFlags flags, const InterruptWatch& watch
 }  // namespace
 
 int RunBenchStep(std::span<const std::string> words) {
-  if (std::find(words.begin(), words.end(), "--help") != words.end()) {
+  if (AsksForHelp(words)) {
     fmt::print("{}", StepHelpText());
     return kExitDone;
   }

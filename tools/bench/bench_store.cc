@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -102,7 +101,7 @@ absl::Status Measure(StoreFlags flags, const InterruptWatch& watch) {
 }  // namespace
 
 int RunBenchStore(std::span<const std::string> words) {
-  if (std::find(words.begin(), words.end(), "--help") != words.end()) {
+  if (AsksForHelp(words)) {
     fmt::print("{}", StoreHelpText());
     return kExitDone;
   }

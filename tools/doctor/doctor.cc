@@ -1,6 +1,5 @@
 #include "tools/doctor/doctor.h"
 
-#include <algorithm>
 #include <array>
 #include <iostream>
 #include <utility>
@@ -45,12 +44,6 @@ std::string HelpText() {
          "                     [--set KEY=VALUE]\n\n"
          "Reports what this machine offers, what sluice will use, and why not more.\n\n" +
          DescribeFlags(Flags());
-}
-
-bool AsksForHelp(std::span<const std::string> args) {
-  return std::any_of(args.begin(), args.end(), [](const std::string& word) {
-    return word == "-h" || word == "--help";
-  });
 }
 
 enum class Format { kText, kJson };

@@ -107,6 +107,12 @@ std::vector<std::string> Arguments::Values(const std::string& name) const {
   return found == values_.end() ? std::vector<std::string>() : found->second;
 }
 
+bool AsksForHelp(std::span<const std::string> words) {
+  return std::any_of(words.begin(), words.end(), [](const std::string& word) {
+    return word == "-h" || word == "--help";
+  });
+}
+
 std::string DescribeFlags(std::span<const FlagSpec> specs) {
   std::string text = "Flags:\n";
   for (const FlagSpec& spec : specs) {

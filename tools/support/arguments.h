@@ -44,6 +44,9 @@ class Arguments {
   std::map<std::string, std::vector<std::string>> values_;
 };
 
+/// Whether a word is -h or --help, which a sub-command answers before it reads the others.
+bool AsksForHelp(std::span<const std::string> words);
+
 /// The "Flags:" part of a help text, one line per flag.
 std::string DescribeFlags(std::span<const FlagSpec> specs);
 

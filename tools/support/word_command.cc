@@ -1,7 +1,5 @@
 #include "tools/support/word_command.h"
 
-#include <algorithm>
-
 #include "absl/status/statusor.h"
 #include "base/status.h"
 #include "fmt/format.h"
@@ -26,8 +24,7 @@ absl::StatusOr<Arguments> ParseWords(const WordCommand& command,
 int RunWordCommand(const WordCommand& command,
                    std::span<const std::string> words,
                    absl::FunctionRef<absl::Status(const Arguments&)> run) {
-  const auto asks = [](const std::string& word) { return word == "-h" || word == "--help"; };
-  if (std::any_of(words.begin(), words.end(), asks)) {
+  if (AsksForHelp(words)) {
     fmt::print("Usage: {}\n\n{}\n{}", command.usage, command.about, DescribeFlags(command.flags));
     return kExitDone;
   }

@@ -10,6 +10,7 @@
 #include "base/strings.h"
 #include "fmt/format.h"
 #include "sluice/units.h"
+#include "tools/support/arguments.h"
 #include "tools/support/console.h"
 #include "tools/support/exit_code.h"
 #include "tools/support/interrupt.h"
@@ -193,7 +194,7 @@ int RunTrain(std::span<const std::string> words) {
   const auto has = [words](std::string_view flag) {
     return std::find(words.begin(), words.end(), flag) != words.end();
   };
-  if (has("-h") || has("--help")) {
+  if (AsksForHelp(words)) {
     PrintHelp();
     return kExitDone;
   }

@@ -1,4 +1,4 @@
-"""``python -m sluice doctor|train|lab|bench|state``: the command, in place of this process.
+"""``python -m sluice doctor|train|lab|bench|state|weights``: the command, in place of this process.
 
 ``python -m sluice generate`` is a program of the package itself.
 """

@@ -34,7 +34,7 @@ class Runtime:
         and the limit of locked memory; all other options hold for each process. None: by LOCAL_RANK
         and LOCAL_WORLD_SIZE, which torchrun sets; else all of them.
     options
-        Any key of docs/configuration.md, its sections as dicts: ``page_bytes="1MiB"``,
+        Any key of docs/configuration.md but model.* and train.*, its sections as dicts: ``page_bytes="1MiB"``,
         ``io={"queue_depth": 64}``, ``scheduler={"policy": "lru"}``, or ``**{"io.queue_depth": 64}``.
 
     Raises InvalidArgument (names the option and what is meant), TierFull (the machine has less),

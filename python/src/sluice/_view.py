@@ -23,9 +23,10 @@ class View(numpy.lib.mixins.NDArrayOperatorsMixin):
     the same memory.
 
     After the block every use of the view raises FailedPrecondition. Arrays and torch tensors that
-    were taken from it must not be touched then: their pages may be gone (SIGSEGV). The views of a
-    read lease are not writeable in NumPy. PyTorch has no such tensors: a write through one is an
-    error at the end of the block.
+    were taken from it must not be written then (SIGSEGV). In dram they may be read, unless
+    the tensor has ``off_lease="none"``; in hbm their pages may be gone.
+    The views of a read lease are not writeable in NumPy. PyTorch has no such tensors: a write
+    through one is a SIGSEGV, and FailedPrecondition at the end of the block with ``off_lease="none"``.
     """
 
     def __init__(self, part: Part, mode: str, held: _core.HeldLease) -> None:

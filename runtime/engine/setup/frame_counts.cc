@@ -34,9 +34,11 @@ absl::Status CheckScalars(const RuntimeOptions& options) {
   if (options.request_queue_capacity < 1) {
     return absl::InvalidArgumentError("request_queue_capacity is 0; at least 1 is needed");
   }
-  if (options.schedules_max < 1 || options.recorded_accesses_max < 1) {
-    return absl::InvalidArgumentError(
-        "schedules_max or recorded_accesses_max is 0; at least 1 is needed");
+  if (options.schedules_max < 1) {
+    return absl::InvalidArgumentError("schedules_max is 0; at least 1 is needed");
+  }
+  if (options.recorded_accesses_max < 1) {
+    return absl::InvalidArgumentError("recorded_accesses_max is 0; at least 1 is needed");
   }
   SLUICE_RETURN_IF_ERROR(CheckCpus(options.cpus));
   SLUICE_RETURN_IF_ERROR(CheckSeconds("stall_seconds", options.stall_seconds));

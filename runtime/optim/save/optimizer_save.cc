@@ -15,7 +15,7 @@ namespace {
 
 using optim::ParameterEntry;
 
-absl::Status HasSums(const std::string& group) {
+absl::Status SumsError(const std::string& group) {
   return absl::FailedPreconditionError(base::ToAbsl(fmt::format(
       "group '{}' has gradients that are added up, which a save does not hold; save after a step",
       group)));
@@ -52,7 +52,7 @@ absl::StatusOr<SaveHandle> OffloadedOptimizer::Impl::StartSave(const std::string
   Settle();
   SLUICE_RETURN_IF_ERROR(CheckIdle());
   for (const Group& group : groups_) {
-    if (group.accumulated) return HasSums(group.name);
+    if (group.accumulated) return SumsError(group.name);
   }
   internal::SaveThread::Finish(std::move(save_thread_));
   SLUICE_RETURN_IF_ERROR(optim::CheckSavedTensors(runtime_, table_.entries));

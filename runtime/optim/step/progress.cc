@@ -9,11 +9,6 @@ void Progress::Add(std::uint32_t parts, std::int64_t step) {
   reached_.emplace_back(parts, step);
 }
 
-void Progress::Truncate(std::size_t entries) {
-  const base::MutexLock lock(mutex_);
-  reached_.resize(entries);
-}
-
 std::int64_t Progress::Of(Part part) const {
   const base::MutexLock lock(mutex_);
   return reached_[part.entry][part.index];

@@ -16,8 +16,6 @@ class Progress {
  public:
   /// Adds the next entry, with all parts at `step`.
   void Add(std::uint32_t parts, std::int64_t step);
-  /// Forgets entries from `entries` on.
-  void Truncate(std::size_t entries);
   std::int64_t Of(Part part) const;
   void Reached(Part part, std::int64_t step);
   /// Whether all parts of the entry have reached the step.

@@ -35,18 +35,18 @@ ValidatedRun Made(double measured_step,
 }
 
 TEST(ValidateReportTest, AStepIsTrueWithinATenth) {
-  EXPECT_TRUE(IsTrue(Made(2, 2.19, 0, 0)));
-  EXPECT_FALSE(IsTrue(Made(2, 2.21, 0, 0)));
-  EXPECT_FALSE(IsTrue(Made(2, 1.79, 0, 0)));
+  EXPECT_TRUE(IsWithin(Made(2, 2.19, 0, 0)));
+  EXPECT_FALSE(IsWithin(Made(2, 2.21, 0, 0)));
+  EXPECT_FALSE(IsWithin(Made(2, 1.79, 0, 0)));
 }
 
 TEST(ValidateReportTest, StallsCountAboveATwentiethOfTheStep) {
   EXPECT_FALSE(StallCounts(Made(2, 2, 0.09, 5)));
-  EXPECT_TRUE(IsTrue(Made(2, 2, 0.09, 5)));
+  EXPECT_TRUE(IsWithin(Made(2, 2, 0.09, 5)));
   EXPECT_TRUE(StallCounts(Made(2, 2, 0.2, 0.2)));
-  EXPECT_TRUE(IsTrue(Made(2, 2, 0.2, 0.239)));
-  EXPECT_FALSE(IsTrue(Made(2, 2, 0.2, 0.241)));
-  EXPECT_FALSE(IsTrue(Made(2, 2, 0.2, 0.159)));
+  EXPECT_TRUE(IsWithin(Made(2, 2, 0.2, 0.239)));
+  EXPECT_FALSE(IsWithin(Made(2, 2, 0.2, 0.241)));
+  EXPECT_FALSE(IsWithin(Made(2, 2, 0.2, 0.159)));
 }
 
 TEST(ValidateReportTest, TextAndJsonTellTheSame) {

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -17,6 +16,7 @@
 #include "tools/lab/run/run_report.h"
 #include "tools/lab/run/run_variants.h"
 #include "tools/lab/sim_trace.h"
+#include "tools/support/arguments.h"
 #include "tools/support/console.h"
 #include "tools/support/exit_code.h"
 
@@ -139,9 +139,7 @@ absl::Status Run(const RunFlags& flags) {
 }  // namespace
 
 int RunLabRun(std::span<const std::string> words) {
-  if (std::any_of(words.begin(), words.end(), [](const std::string& word) {
-        return word == "--help" || word == "-h";
-      })) {
+  if (AsksForHelp(words)) {
     fmt::print("{}", RunHelpText());
     return kExitDone;
   }

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -82,9 +81,7 @@ absl::Status Show(const ShowFlags& flags) {
 }  // namespace
 
 int RunLabShow(std::span<const std::string> words) {
-  if (std::any_of(words.begin(), words.end(), [](const std::string& word) {
-        return word == "--help" || word == "-h";
-      })) {
+  if (AsksForHelp(words)) {
     fmt::print("{}", HelpText());
     return kExitDone;
   }

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -8,6 +7,7 @@
 #include "tools/lab/validate/validate_flags.h"
 #include "tools/lab/validate/validate_report.h"
 #include "tools/lab/validate/validate_run.h"
+#include "tools/support/arguments.h"
 #include "tools/support/console.h"
 #include "tools/support/exit_code.h"
 #include "tools/support/interrupt.h"
@@ -60,8 +60,7 @@ absl::StatusOr<int> Validate(const ValidateFlags& flags) {
 }  // namespace
 
 int RunLabValidate(std::span<const std::string> words) {
-  const auto asks = [](const std::string& word) { return word == "-h" || word == "--help"; };
-  if (std::any_of(words.begin(), words.end(), asks)) {
+  if (AsksForHelp(words)) {
     fmt::print("{}", ValidateHelpText());
     return kExitDone;
   }

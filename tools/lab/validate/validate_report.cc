@@ -26,7 +26,7 @@ bool StallCounts(const ValidatedRun& run) {
   return run.measured_stall_s > kStallShareMin * run.measured_step_s;
 }
 
-bool IsTrue(const ValidatedRun& run) {
+bool IsWithin(const ValidatedRun& run) {
   if (std::abs(StepError(run)) > kStepErrorMax) return false;
   return !StallCounts(run) || std::abs(StallError(run)) <= kStallErrorMax;
 }
@@ -59,7 +59,7 @@ std::string ToText(const ValidatedRun& run) {
       run.measured_stall_s * 1e3,
       run.predicted_stall_s * 1e3,
       stall_error,
-      IsTrue(run) ? "" : "  MISSES");
+      IsWithin(run) ? "" : "  MISSES");
 }
 
 std::string ToJsonLine(const ValidatedRun& run) {
@@ -76,7 +76,7 @@ std::string ToJsonLine(const ValidatedRun& run) {
                                          {"predicted_stall_s", run.predicted_stall_s},
                                          {"stall_error", StallError(run)},
                                          {"stall_counts", StallCounts(run)},
-                                         {"within", IsTrue(run)}};
+                                         {"within", IsWithin(run)}};
   return object.dump() + "\n";
 }
 

@@ -32,7 +32,8 @@ double StepError(const ValidatedRun& run);
 double StallError(const ValidatedRun& run);
 /// Whether waiting is enough of the measured step for its error to count.
 bool StallCounts(const ValidatedRun& run);
-bool IsTrue(const ValidatedRun& run);
+/// Whether the prediction is within its limits.
+bool IsWithin(const ValidatedRun& run);
 
 std::string ValidateHeadText();
 std::string ToText(const ValidatedRun& run);

@@ -119,7 +119,7 @@ class OffloadedUpdater : public Updater {
   double stall_seconds() const override { return stall_seconds_; }
 
  private:
-  /// Index of the first group of a layer, which has one for each of its ForwardOps.
+  /// Index of the first group of a layer, which has one for each op of its forward.
   static std::size_t FirstOf(int layer) {
     return kGroupsBeforeLayers + static_cast<std::size_t>(layer) * kGroupsPerLayer;
   }

@@ -15,8 +15,8 @@ struct UpdateGroup {
 };
 
 /// All groups in the order in which a forward needs them. First come the parameters of the
-/// embedding, then all vectors (they share pages), then layer by layer the matrices of each of its
-/// ForwardOps. A parameter's roundings depend on its place in this order.
+/// embedding, then all vectors (they share pages), then layer by layer the matrices of each op of
+/// its forward. A parameter's roundings depend on its place in this order.
 std::vector<UpdateGroup> GroupsOf(const ParameterList& parameters);
 
 inline constexpr std::size_t kGroupsBeforeLayers = 2;
