@@ -50,6 +50,21 @@ def test_a_parameter_has_one_optimizer(runtime):
     sluice.torch.SGD([weight], runtime=runtime)
 
 
+def test_an_optimizer_that_a_cycle_keeps_makes_way(runtime):
+    weight = parameter(4)
+    first = sluice.torch.AdamW([weight], runtime=runtime)
+    first.mine = first
+    gc.disable()
+    try:
+        del first
+        second = sluice.torch.SGD([weight], lr=1.0, runtime=runtime)
+    finally:
+        gc.enable()
+    weight.grad = torch.ones(4)
+    second.step()
+    assert (weight == 0).all()
+
+
 def test_parameters_do_not_share_memory(runtime):
     whole = torch.ones(10)
     views = [torch.nn.Parameter(whole[:6]), torch.nn.Parameter(whole[5:])]

@@ -1,5 +1,7 @@
 """Models that stream: outputs equal to those of the resident model, bit for bit, and what is read."""
 
+import copy
+
 import checkpoints
 import pytest
 import torch
@@ -113,6 +115,28 @@ def test_a_resident_model_streams_and_is_given_back_on_meta(tmp_path):
     assert stream.close() == stream.report()
     with stream_of(model, folder), torch.no_grad():  # once more
         assert torch.equal(model(prompt).logits, resident(prompt).logits)
+
+
+@pytest.mark.parametrize("resident", [False, True])
+def test_a_recurrent_module_lets_its_weights_go(resident, tmp_path):
+    class Recurrent(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lstm = torch.nn.LSTM(32, 32, num_layers=2)
+            self.head = torch.nn.Linear(32, 8)
+
+        def forward(self, inputs):
+            return self.head(self.lstm(inputs)[0])
+
+    made = Recurrent().eval().requires_grad_(False)
+    path = checkpoints.save(tmp_path / "m.safetensors", made)
+    model = copy.deepcopy(made) if resident else copy.deepcopy(made).to("meta")
+    inputs = torch.randn(5, 3, 32)
+    with torch.no_grad():
+        with sluice.torch.stream_weights(model, path, dram="2MiB", page_bytes=checkpoints.PAGE):
+            for _ in range(2):
+                assert torch.allclose(model(inputs), made(inputs), rtol=1e-6, atol=1e-6)
+        assert all(each.device.type == "meta" for each in model.lstm._flat_weights)
 
 
 def test_parameters_show_the_files_outside_units(tmp_path):

@@ -52,6 +52,63 @@ def test_weights_that_do_not_fit_the_model(path):
         assert found.report()["unused"] == ["more"]
 
 
+def test_what_transformers_keeps_in_float32_is_float32_in_the_files(tmp_path):
+    config = transformers.T5Config(
+        vocab_size=199, d_model=64, d_kv=16, d_ff=512, num_layers=2, num_heads=4, pad_token_id=0,
+        decoder_start_token_id=0, eos_token_id=None, dtype=torch.float16)
+    made = transformers.T5ForConditionalGeneration(config).half()
+    made.save_pretrained(tmp_path / "half")
+    resident = transformers.T5ForConditionalGeneration.from_pretrained(
+        tmp_path / "half", dtype=torch.float16).eval().requires_grad_(False)
+    name = "encoder.block.0.layer.1.DenseReluDense.wo.weight"
+    assert resident.get_parameter(name).dtype == torch.float32
+    resident.save_pretrained(tmp_path / "kept")
+    message = f"'{name}' is float32, and .* is float16: .*write the files as transformers has it in memory"
+    model = checkpoints.on_meta(config, transformers.AutoModelForSeq2SeqLM, torch.float16)
+    assert model.get_parameter(name).dtype == torch.float16
+    assert refused(model, tmp_path / "half", message)
+    assert refused(copy.deepcopy(resident), tmp_path / "half", message)
+    inputs = {"input_ids": torch.tensor([[3, 4, 5]]), "decoder_input_ids": torch.tensor([[0, 7]])}
+    with stream(model, tmp_path / "kept"), torch.no_grad():
+        assert torch.equal(model(**inputs).logits, resident(**inputs).logits)
+        assert torch.equal(model(**inputs).logits, resident(**inputs).logits)
+        assert model.get_parameter(name).dtype == torch.float32
+    assert model.get_parameter(name).dtype == torch.float16
+
+
+def test_what_transformers_computes_and_writes_nowhere_stays(tmp_path):
+    config = transformers.MarianConfig(
+        vocab_size=199, decoder_vocab_size=199, d_model=64, encoder_layers=2, decoder_layers=2,
+        encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=96, decoder_ffn_dim=96,
+        max_position_embeddings=64, pad_token_id=0, eos_token_id=2, decoder_start_token_id=0)
+    transformers.MarianMTModel(config).save_pretrained(tmp_path / "marian")
+    resident, model = (transformers.MarianMTModel.from_pretrained(tmp_path / "marian").eval().requires_grad_(False)
+                       for _ in range(2))
+    table = "model.encoder.embed_positions.weight"
+    on_meta = checkpoints.on_meta(config, transformers.AutoModelForSeq2SeqLM)
+    assert refused(on_meta, tmp_path / "marian", f"'{table}' is on meta, and in no file, as transformers")
+    inputs = {"input_ids": torch.tensor([[3, 4]]), "decoder_input_ids": torch.tensor([[0, 7]])}
+    before = model.get_parameter(table)
+    with stream(model, tmp_path / "marian"), torch.no_grad():
+        assert torch.equal(model(**inputs).logits, resident(**inputs).logits)
+        assert model.get_parameter(table) is before
+    assert model.get_parameter(table) is before
+    assert model.get_parameter("model.encoder.layers.0.fc1.weight").device.type == "meta"
+
+
+@pytest.mark.parametrize("how", [copy.deepcopy, pickle.dumps])
+@pytest.mark.parametrize("dram", ["700KiB", "4MiB"])
+def test_a_part_with_fused_experts_is_not_copied(tmp_path, how, dram):
+    config = checkpoints.mixtral()
+    transformers.MixtralForCausalLM(config).save_pretrained(tmp_path / "mixtral")
+    model = checkpoints.on_meta(config)
+    with stream(model, tmp_path / "mixtral", dram=dram, page_bytes=4096), torch.no_grad():
+        model(torch.tensor([[1, 2, 3]]))
+        for part in (model, model.model.layers[0], model.model.layers[0].mlp):
+            with pytest.raises(sluice.InvalidArgument, match="a model that streams cannot be copied or pickled"):
+                how(part)
+
+
 def test_the_least_budget_is_named_and_suffices(path):
     model = Blocks()
     assert refused(model, path, "dram is 262144 bytes, .*'blocks.[0-7]'.*: dram=", sluice.TierFull,

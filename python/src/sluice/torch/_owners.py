@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import gc
 import threading
 import weakref
 from typing import Any, NamedTuple, Optional
@@ -39,19 +40,29 @@ class Owners:
 
     def take(self, optimizer: Any, slot: Slot) -> None:
         """The optimizer has the parameter from now on. Raises InvalidArgument if another has it."""
+        problem = self._try(optimizer, slot)
+        if problem is not None:
+            gc.collect()  # cycles, as of Lightning's objects, keep an optimizer that nobody has any more
+            problem = self._try(optimizer, slot)
+        if problem is not None:
+            raise refuse(slot.name, problem)
+
+    def _try(self, optimizer: Any, slot: Slot) -> Optional[str]:
+        """Takes the parameter unless another has it. Returns the problem then."""
         start, end = slot.address, slot.address + slot.nbytes
         if start == end:
-            return
+            return None
         with self._lock:
             while (other := self._last_before(end)) is not None:
                 owned = self._owned[other]
                 if owned.end <= start:
                     break
                 if owned.holds(other):
-                    raise refuse(slot.name, _problem(optimizer, slot, owned))
+                    return _problem(optimizer, slot, owned)
                 self._drop(other)
             bisect.insort(self._starts, start)
             self._owned[start] = _Owned(end, slot.name, weakref.ref(optimizer), weakref.ref(slot.tensor))
+        return None
 
     def give_back(self, optimizer: Any, slot: Slot) -> None:
         """The optimizer has the parameter no more. One that has taken it since keeps it."""

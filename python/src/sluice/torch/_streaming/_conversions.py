@@ -32,6 +32,18 @@ def names_in_files(model: torch.nn.Module, names: list[str], keys: set[str]) -> 
     return {name: [name] for name in names if name in keys}
 
 
+def kept_in_fp32(model: torch.nn.Module, keys: set[str], dtypes: set[torch.dtype]) -> set[str]:
+    """The keys that from_pretrained makes float32 in a model that has one of the dtypes elsewhere."""
+    transformers = sys.modules.get("transformers")
+    if transformers is None or not isinstance(model, transformers.PreTrainedModel):
+        return set()
+    patterns = {pattern for dtype in dtypes for pattern in model._get_dtype_plan(dtype)}
+    if not patterns:
+        return set()
+    found, _, _ = _transforms(model)[2].build_glob_alternation(sorted(patterns))
+    return {key for key in keys if found.search(key)}
+
+
 def _transforms(model: Any) -> tuple[list[Any], list[Any], Any]:
     """The renamings and converters of a model, and the module of transformers that applies them."""
     try:

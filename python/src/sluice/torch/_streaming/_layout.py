@@ -60,8 +60,8 @@ def units_of(session: _core.Session, layout: Layout, slots: list[Slot],
         found = {}
         for module in modules:
             for each, parameter in module._parameters.items():
-                if parameter is not None:
-                    slot = slot_of[(id(module), each)]
+                slot = slot_of.get((id(module), each))  # none: the parameter stays in memory
+                if parameter is not None and slot is not None:
                     found[id(slot)] = slot
         return Unit(session, name or "model", list(found.values()), room)
 

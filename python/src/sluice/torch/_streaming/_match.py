@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from ... import errors
-from ._conversions import Names, names_in_files
+from ._conversions import Names, kept_in_fp32, names_in_files
 from ._slots import Slot
 
 if TYPE_CHECKING:
@@ -30,9 +30,11 @@ class Match:
 def match_weights(model: torch.nn.Module, weights: Weights) -> Match:
     """Finds the weight of each parameter. Raises InvalidArgument that names it, changes nothing."""
     slots = _tied(model, _slots_of(model))
+    _widen(model, slots)
     buffers = _persistent_buffers(model)
     keys = {name for slot in slots for name in slot.names} | set(buffers)
     found = names_in_files(model, list(weights), keys)
+    slots = _without_computed(model, slots, found)
     _refuse_missing(slots, buffers, found)
     for slot in slots:
         slot.parts = _parts_of(slot, [found[name] for name in slot.names if name in found], weights)
@@ -41,7 +43,7 @@ def match_weights(model: torch.nn.Module, weights: Weights) -> Match:
         if len(found[name]) > 1:
             raise errors.InvalidArgument(f"buffer '{name}' is fused of {len(found[name])} weights of "
                                          f"the files, '{found[name][0]}' first: only parameters are")
-        _refuse_misfit("buffer", name, buffer, [weights[found[name][0]]])
+        _refuse_misfit("buffer", name, buffer.shape, buffer.dtype, [weights[found[name][0]]])
         pairs.append((buffer, weights[found[name][0]]))
     taken = {each for names in found.values() for each in names}
     return Match(slots, pairs, [name for name in weights if name not in taken])
@@ -76,6 +78,32 @@ def _tied(model: torch.nn.Module, slots: list[Slot]) -> list[Slot]:
     return [slot for slot in slots if id(slot) in kept]
 
 
+def _widen(model: torch.nn.Module, slots: list[Slot]) -> None:
+    """Parameters that from_pretrained keeps in float32 are to be that in the files."""
+    half = {slot.dtype for slot in slots} & {torch.float16, torch.bfloat16}
+    kept = kept_in_fp32(model, {name for slot in slots for name in slot.names}, half)
+    for slot in slots:
+        if not kept.isdisjoint(slot.names):
+            slot.dtype, slot.widened = torch.float32, True
+
+
+def _without_computed(model: torch.nn.Module, slots: list[Slot], found: Names) -> list[Slot]:
+    """The slots but those of values that transformers computes, and writes to no file: they stay.
+
+    Raises InvalidArgument for one on meta, where it has no values.
+    """
+    computed = set(getattr(model, "_keys_to_ignore_on_save", None) or ())
+    absent = [slot for slot in slots if not computed.isdisjoint(slot.names)
+              and not any(name in found for name in slot.names)]
+    for slot in absent:
+        if slot.original.device.type == "meta":
+            raise errors.InvalidArgument(
+                f"parameter '{slot.names[0]}' is on meta, and in no file, as transformers computes it: "
+                "make it in memory before (the parameter = torch.nn.Parameter(values, False))"
+            )
+    return [slot for slot in slots if slot not in absent]
+
+
 def _persistent_buffers(model: torch.nn.Module) -> dict[str, torch.Tensor]:
     found = {}
     for prefix, module in model.named_modules():
@@ -107,7 +135,7 @@ def _parts_of(slot: Slot, found: list[list[str]], weights: Weights) -> list[Weig
         )
     candidates = [[weights[each] for each in names] for names in found]
     for parts in candidates:
-        _refuse_misfit("parameter", name, slot.original, parts)
+        _refuse_misfit("parameter", name, slot.original.shape, slot.dtype, parts, slot.widened)
     first = candidates[0]
     for other in candidates[1:]:
         if len(first) != len(other) or not all(map(_equal, first, other)):
@@ -127,26 +155,36 @@ def _bytes_of(weight: Weight) -> torch.Tensor:
     return weight.torch().reshape(-1).view(torch.uint8)
 
 
-def _refuse_misfit(what: str, name: str, tensor: torch.Tensor, parts: list[Weight]) -> None:
-    dtype = str(tensor.dtype).removeprefix("torch.")
+def _refuse_misfit(what: str, name: str, extents: torch.Size, dtype: torch.dtype,
+                   parts: list[Weight], widened: bool = False) -> None:
+    shape, wanted = tuple(extents), str(dtype).removeprefix("torch.")
     for weight in parts:
-        if dtype != weight.dtype:
+        if wanted != weight.dtype:
             raise errors.InvalidArgument(
-                f"{what} '{name}' is {dtype}, and '{weight.name}' of {weight.file} is "
-                f"{weight.dtype or weight.type}: nothing is converted, so make the model in the type "
-                "of the files (dtype=...)"
+                f"{what} '{name}' is {wanted}, and '{weight.name}' of {weight.file} is "
+                f"{weight.dtype or weight.type}: nothing is converted, so {_instead(wanted, weight, widened)}"
             )
-    if len(parts) == 1 and tuple(tensor.shape) != parts[0].shape:
+    if len(parts) == 1 and shape != parts[0].shape:
         raise errors.InvalidArgument(
-            f"{what} '{name}' has shape {tuple(tensor.shape)}, and '{parts[0].name}' of "
+            f"{what} '{name}' has shape {shape}, and '{parts[0].name}' of "
             f"{parts[0].file} has {parts[0].shape}: is it the checkpoint of this model?"
         )
-    if len(parts) > 1 and not _is_fused(tuple(tensor.shape), [each.shape for each in parts]):
+    if len(parts) > 1 and not _is_fused(shape, [each.shape for each in parts]):
         raise errors.InvalidArgument(
-            f"{what} '{name}' has shape {tuple(tensor.shape)}, and the files have {len(parts)} "
+            f"{what} '{name}' has shape {shape}, and the files have {len(parts)} "
             f"weights for it, '{parts[0].name}' of {parts[0].file} with {parts[0].shape}: is it the "
             "checkpoint of this model, and whole?"
         )
+
+
+def _instead(wanted: str, weight: Weight, widened: bool) -> str:
+    """What helps against a weight of another dtype than ``wanted``."""
+    if widened:
+        return "write the files as transformers has it in memory (from_pretrained, save_pretrained)"
+    if wanted == "float32" and weight.dtype in ("bfloat16", "float16"):
+        return ("make the model in the type of the files (dtype=...); if transformers makes only this one "
+                f"float32, set parameter.data = parameter.data.{weight.dtype}()")
+    return "make the model in the type of the files (dtype=...)"
 
 
 def _is_fused(shape: tuple[int, ...], parts: list[tuple[int, ...]]) -> bool:

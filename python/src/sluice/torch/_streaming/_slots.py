@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from ..._weights import Weight, Weights
 
 
+def refuse_copy() -> NoReturn:
+    """Raises the error for a copy of a model that streams, or of a part of one."""
+    raise errors.InvalidArgument(
+        "a model that streams cannot be copied or pickled: close the stream first, or send "
+        "model.state_dict()"
+    )
+
+
 @dataclasses.dataclass(eq=False)
 class Slot:
     """A parameter of the model, and the weight that it shows while the model streams."""
@@ -37,6 +45,14 @@ class Slot:
     # Hooks by which state dicts raise that would have the parameter while it is on meta.
     guards: list[RemovableHandle] = dataclasses.field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        # The dtype that the model computes with, and whether from_pretrained makes it float32.
+        self.dtype = self.original.dtype
+        self.widened = False
+
+    def __reduce__(self) -> NoReturn:  # hooks of modules have it
+        refuse_copy()
+
     @property
     def idle(self) -> Optional[torch.nn.Parameter]:
         """The parameter of the modules outside a lease."""
@@ -49,7 +65,7 @@ class Slot:
 
     def hide(self) -> None:
         """Has the parameter be on meta outside a lease."""
-        self.hidden = self._parameter(torch.empty_like(self.original, device="meta"))
+        self.hidden = self._parameter(torch.empty_like(self.original, dtype=self.dtype, device="meta"))
 
     def _parameter(self, view: torch.Tensor) -> torch.nn.Parameter:
         parameter = torch.nn.Parameter(view, requires_grad=False)
@@ -107,12 +123,20 @@ class Slot:
             now = self.shown if self.users else self.idle
             same = all(module._parameters.get(name) is now for module, name in self.places)
         at = 0 if now is self.hidden else self.address
-        moved = now is None or now.data_ptr() != at or now.dtype != self.original.dtype
+        moved = now is None or now.data_ptr() != at or now.dtype != self.dtype
         if not same or moved:
             raise errors.FailedPrecondition(
                 f"parameter '{self.names[0]}' has been moved or replaced while the model streams "
                 "(model.to(), half(), load_state_dict(assign=True)): close the stream first"
             )
+
+
+def renew_lists(slots: list[Slot]) -> None:
+    """Has recurrent modules, which keep lists of their parameters, list those that they have now."""
+    modules = {id(module): module for slot in slots for module, _ in slot.places}
+    for module in modules.values():
+        if isinstance(module, torch.nn.RNNBase):
+            module._init_flat_weights()
 
 
 def request_of(weight: Weight, first: int = 0, nbytes: Optional[int] = None) -> _core._Request:

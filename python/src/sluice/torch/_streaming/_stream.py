@@ -24,7 +24,7 @@ from ._layout import Layout, layout_of, refuse_budget, refuse_model, units_of
 from ._match import Match, match_weights
 from ._passes import Passes
 from ._report import Report
-from ._slots import show
+from ._slots import renew_lists, show
 from ._units import Forward, Room, Scope, Unit
 
 
@@ -151,6 +151,7 @@ class WeightStream:
             raise
         for slot in self._slots:  # a model in memory gives it back now
             slot.forget()
+        renew_lists(self._slots)
 
     def _wrap(self, module: torch.nn.Module, scope: Scope) -> None:
         forward = Forward(module.forward, scope)
@@ -187,6 +188,7 @@ class WeightStream:
         for slot in self._slots:
             slot.put(slot.original)
             slot.end()
+        renew_lists(self._slots)
         self._slots = []
 
     def _expect_order(self, room: Room) -> None:
@@ -211,7 +213,7 @@ def stream_weights(model: torch.nn.Module, path: Directory, *, dram: Size,
     """Runs a model whose weights exceed memory, from its safetensors files as they are.
 
         with accelerate.init_empty_weights(include_buffers=False):
-            model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(path))
+            model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(path)).eval()
         with sluice.torch.stream_weights(model, path, dram="4GiB") as stream:
             model.generate(**inputs)
         print(stream.report())

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, Optional, Protocol
 import torch
 
 from ... import _core, errors
-from ._slots import Slot, request_of
+from ._slots import Slot, refuse_copy, request_of
 
 
 class Scope(Protocol):
@@ -58,10 +58,7 @@ class Forward:
             module.forward = self._forward
 
     def __reduce__(self) -> NoReturn:
-        raise errors.InvalidArgument(
-            "a model that streams cannot be copied or pickled: close the stream first, or send "
-            "model.state_dict()"
-        )
+        refuse_copy()
 
 
 class Room:
