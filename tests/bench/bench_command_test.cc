@@ -282,6 +282,13 @@ TEST(BenchCommandTest, ResultsThatNobodyTakesEndTheRun) {
   EXPECT_THAT(command.errors(), HasSubstr("results are lost"));
 }
 
+TEST(BenchCommandTest, RowsOfOptimizerKernelsThatNobodyTakesEndTheRun) {
+  Command command({"bench", "optim", "--json", "--rounds", "1", "--mebiparameters", "1"});
+  command.CloseOutput();
+  EXPECT_EQ(command.Wait(), 3) << command.errors();
+  EXPECT_THAT(command.errors(), HasSubstr("results are lost"));
+}
+
 TEST(BenchCommandTest, UserErrorsNameTheFix) {
   const auto errors = [](const std::vector<std::string>& words) {
     Command command(words);
@@ -325,9 +332,14 @@ TEST(BenchCommandTest, HelpListsTheFlags) {
   Command list({"bench", "--help"});
   EXPECT_EQ(list.Wait(), 0);
   EXPECT_THAT(list.output(), HasSubstr("store"));
-  Command command({"bench", "store", "--help"});
-  EXPECT_EQ(command.Wait(), 0);
-  EXPECT_THAT(command.output(), HasSubstr("--milliseconds"));
+  for (const char* bench : {"store", "optim", "device", "step"}) {
+    for (const char* help : {"--help", "-h"}) {
+      Command command({"bench", bench, help});
+      EXPECT_EQ(command.Wait(), 0) << bench << " " << help;
+      EXPECT_THAT(command.output(), HasSubstr(std::string("Usage: sluice bench ") + bench));
+      EXPECT_THAT(command.output(), HasSubstr("--rounds"));
+    }
+  }
 }
 
 }  // namespace

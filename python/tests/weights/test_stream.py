@@ -134,6 +134,8 @@ def test_a_recurrent_module_lets_its_weights_go(resident, tmp_path):
     inputs = torch.randn(5, 3, 32)
     with torch.no_grad():
         with sluice.torch.stream_weights(model, path, dram="2MiB", page_bytes=checkpoints.PAGE):
+            # The list would keep the memory of a resident model.
+            assert model.lstm._flat_weights[0] is model.lstm.weight_ih_l0
             for _ in range(2):
                 assert torch.allclose(model(inputs), made(inputs), rtol=1e-6, atol=1e-6)
         assert all(each.device.type == "meta" for each in model.lstm._flat_weights)

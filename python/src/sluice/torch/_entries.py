@@ -62,7 +62,7 @@ def _take_steps(optimizer: "StateDicts", slot: Slot, entry: Mapping[str, Any]) -
 
 
 def _begin_anew(optimizer: "StateDicts", slot: Slot) -> None:
-    """Repeated as a whole if Ctrl-C ends it: ``slot`` is the last to know."""
+    """Clears states and steps. A call after Ctrl-C repeats all of it, as ``slot`` changes last."""
     _states.clear(optimizer._core, slot, len(optimizer._state_names))
     if slot.group >= 0:
         optimizer._core.set_steps_of(slot.parameter, 0)

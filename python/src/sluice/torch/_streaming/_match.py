@@ -79,7 +79,7 @@ def _tied(model: torch.nn.Module, slots: list[Slot]) -> list[Slot]:
 
 
 def _widen(model: torch.nn.Module, slots: list[Slot]) -> None:
-    """Parameters that from_pretrained keeps in float32 are to be that in the files."""
+    """Marks the parameters that from_pretrained keeps in float32: the files must have them so."""
     half = {slot.dtype for slot in slots} & {torch.float16, torch.bfloat16}
     kept = kept_in_fp32(model, {name for slot in slots for name in slot.names}, half)
     for slot in slots:
