@@ -16,6 +16,7 @@
 #include "tests/runtime/engine/runtime_fixture.h"
 #include "tests/support/child_process.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/threads_left.h"
 
 namespace sluice {
 namespace {
@@ -29,20 +30,15 @@ std::ptrdiff_t EntriesOf(const std::string& directory) {
   return std::distance(Iterator(directory), Iterator());
 }
 
-/// Threads and files of the program, which a failed Create could leave behind.
-struct Holdings {
-  std::ptrdiff_t threads = EntriesOf("/proc/self/task");
-  std::ptrdiff_t files = EntriesOf("/proc/self/fd");
-  bool operator==(const Holdings&) const = default;
-};
-
 /// The error of Create, and whether it left something behind. Failures in a child show in its text
 /// alone.
 std::string Refusal(const RuntimeFixture& runtime) {
-  const Holdings before;
+  const auto threads = testing::ThreadIds();
+  const std::ptrdiff_t files = EntriesOf("/proc/self/fd");
   const auto made = internal::RuntimeAccess::Create(runtime.options, runtime.hooks);
   if (made.ok()) return "made";
-  const bool clean = EntriesOf(runtime.options.io.directory) == 0 && Holdings() == before;
+  const bool clean = EntriesOf(runtime.options.io.directory) == 0 &&
+                     EntriesOf("/proc/self/fd") == files && testing::ThreadsLeft(threads) == 0;
   return made.status().ToString() + (clean ? "" : " (threads or files are left)");
 }
 

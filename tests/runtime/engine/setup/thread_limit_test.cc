@@ -4,11 +4,12 @@
 #include <sys/syscall.h>
 
 #include <cerrno>
-#include <filesystem>
+#include <string>
 
 #include "runtime/engine/api/runtime_state.h"
 #include "tests/runtime/engine/runtime_fixture.h"
 #include "tests/support/child_process.h"
+#include "tests/support/threads_left.h"
 
 namespace sluice {
 namespace {
@@ -23,14 +24,9 @@ void RefuseThreads() {
   EXPECT_EQ(failed, "");
 }
 
-std::ptrdiff_t Threads() {
-  return std::distance(std::filesystem::directory_iterator("/proc/self/task"),
-                       std::filesystem::directory_iterator());
-}
-
 /// Message of Create if threads are refused from `stage` on, and the threads left behind.
 std::string CreateWithoutThreadsFrom(Stage stage) {
-  const std::ptrdiff_t before = Threads();  // a sanitizer may have one of its own
+  const auto before = testing::ThreadIds();  // a sanitizer may have one of its own
   RuntimeFixture runtime;
   if (stage == Stage::kNothing) RefuseThreads();
   runtime.hooks.wrap_store = [stage](auto store) {
@@ -42,7 +38,8 @@ std::string CreateWithoutThreadsFrom(Stage stage) {
     return device;
   };
   const auto created = internal::RuntimeAccess::Create(runtime.options, runtime.hooks);
-  return created.status().ToString() + "; threads left: " + std::to_string(Threads() - before);
+  return created.status().ToString() +
+         "; threads left: " + std::to_string(testing::ThreadsLeft(before));
 }
 
 class ThreadLimitTest : public ::testing::TestWithParam<Stage> {};
