@@ -74,7 +74,7 @@ TERM = re.compile(
     r"^\s*(?:class|struct|enum class|using) (Completion|Drive|Frame|Iteration|Lane|Lease|Link|Op|OpState|"
     r"Page|Place|Plan|Policy|Reservation|Schedule|Segment|Slot|Stall|Step|SubCommand|Task|Ticket|Tier|Transfer|"
     r"Use)\b(?=[^;]*[{=:]|\s*$)")
-SHARED_TERMS = {"Ticket": {"include/sluice/op.h", "runtime/core/machine/page.h"}}
+SHARED_TERMS = {"Ticket": {"include/sluice/op.h", "runtime/core/state/page.h"}}
 
 SOURCE_SUFFIXES = {".cc", ".h", ".cu", ".cuh"}
 TEXT_SUFFIXES = SOURCE_SUFFIXES | {

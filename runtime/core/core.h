@@ -12,9 +12,9 @@
 #include "runtime/core/actions.h"
 #include "runtime/core/copy_place.h"
 #include "runtime/core/events.h"
-#include "runtime/core/machine/waits.h"
 #include "runtime/core/plan/plan.h"
 #include "runtime/core/policies/paging_policy.h"
+#include "runtime/core/state/waits.h"
 #include "runtime/core/types.h"
 
 namespace sluice::core {

@@ -283,7 +283,7 @@ class LinesTest(TidyTestCase):
 
     def test_a_term_is_one_type(self):
         page = "#pragma once\n  struct Page {\n"
-        self.expect_clean({"runtime/core/machine/page.h": page, "tests/a.h": page})
+        self.expect_clean({"runtime/core/state/page.h": page, "tests/a.h": page})
         for kind in ["class Page {", "  struct Page final : A {", "using Page = int;", "enum class Page : int {"]:
             with self.subTest(kind=kind):
                 self.expect("two-types", {"io/a.h": "#pragma once\n" + kind + "\n", "runtime/core/page.h": page})
@@ -292,7 +292,7 @@ class LinesTest(TidyTestCase):
                 self.expect("two-types", {f"{folder}/a.h": page, "runtime/core/page.h": page})
         self.expect_clean({"io/a.h": "#pragma once\nclass Page;\n", "runtime/core/page.h": page})
         ticket = "#pragma once\nclass Ticket {\n"
-        both = {"include/sluice/op.h": ticket, "runtime/core/machine/page.h": ticket}
+        both = {"include/sluice/op.h": ticket, "runtime/core/state/page.h": ticket}
         self.expect_clean(both)
         self.expect("two-types", {**both, "io/a.h": ticket})
 

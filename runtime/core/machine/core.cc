@@ -1,16 +1,104 @@
 #include "runtime/core/core.h"
 
-#include <algorithm>
-#include <numeric>
+#include <span>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
 #include "base/strings.h"
-#include "runtime/core/machine/core_impl.h"
+#include "runtime/core/machine/machine.h"
 
 namespace sluice::core {
+
+/// Hands each event to the part of the machine that handles it.
+class Core::Impl {
+ public:
+  explicit Impl(const CoreOptions& options) : machine_(options) {}
+
+  void Handle(std::span<const Event> events, std::vector<Action>* actions);
+  const CoreCounters& counters();
+  TierCounters CountersOf(TierIndex tier) const;
+  Machine& machine() { return machine_; }
+
+ private:
+  void On(const CreateSegment& event) { machine_.capacity.On(event); }
+  void On(const DiscardPages& event) { machine_.discards.On(event); }
+  void On(const FreePages& event) { machine_.discards.On(event); }
+  void On(const BeginIteration& event);
+  void On(const EndIteration& event);
+  void On(const Acquire& event) { machine_.tickets.On(event); }
+  void On(const PrefetchPages& event) { machine_.lookahead.On(event); }
+  void On(const Cancel& event) { machine_.tickets.On(event); }
+  void On(const Release& event) { machine_.tickets.On(event); }
+  void On(const TaskDone& event) { machine_.task_ends.On(event); }
+  void On(const TaskFailed& event) { machine_.task_ends.On(event); }
+  void On(const TaskUnderWay& event) { machine_.task_ends.On(event); }
+  void On(const GrantUnderWay& event) { machine_.tickets.On(event); }
+  void On(const ReserveFrames& event) { machine_.budgets.On(event); }
+  void On(const ReleaseFrames& event) { machine_.budgets.On(event); }
+  void On(const SetBudget& event) { machine_.budgets.On(event); }
+  void On(const AbandonCopies& event) { machine_.copies.On(event); }
+  void On(const AdoptPlan& event) { machine_.follower.On(event); }
+
+  Machine machine_;
+};
+
+Machine::Machine(const CoreOptions& core_options)
+    : options(core_options),
+      online(core_options.policy->online()),
+      tiers(core_options.tiers.begin(), core_options.tiers.end()),
+      links(core_options.tiers.size() - 1),
+      book(core_options.schedules),
+      goals(*this, core_options.tiers.size()) {
+  for (TierIndex t = 0; t < last_tier(); ++t) facts.TellFrames(t);
+}
+
+void Core::Impl::Handle(std::span<const Event> events, std::vector<Action>* actions) {
+  machine_.actions = actions;
+  for (const Event& event : events) {
+    const bool of_task = std::holds_alternative<TaskDone>(event) ||
+                         std::holds_alternative<TaskFailed>(event) ||
+                         std::holds_alternative<TaskUnderWay>(event);
+    if (!of_task) machine_.tasks_since_progress = 0;  // somebody outside goes on
+    std::visit([this](const auto& e) { On(e); }, event);
+  }
+  machine_.pump.Run();
+  machine_.actions = nullptr;
+}
+
+void Core::Impl::On(const BeginIteration& event) {
+  const bool moved = machine_.book.Begin(event.key);
+  machine_.options.policy->OnStep(machine_.book.now());
+  machine_.follower.DropPlans();
+  if (moved) machine_.lookahead.RefreshNextUses();
+  machine_.follower.FollowPlan(event.key, moved);
+}
+
+void Core::Impl::On(const EndIteration&) {
+  machine_.book.End();
+  machine_.follower.DropPlans();
+}
+
+const CoreCounters& Core::Impl::counters() {
+  CoreCounters& counters = machine_.counters;
+  counters.prefetch_waiting = machine_.goals.size();
+  counters.divergences = machine_.book.divergences();
+  counters.schedules_dropped = machine_.book.dropped();
+  counters.iterations_too_long = machine_.book.too_long();
+  return counters;
+}
+
+TierCounters Core::Impl::CountersOf(TierIndex tier) const {
+  const TierState& state = machine_.tiers[tier];
+  return TierCounters{state.pool.limit(),
+                      state.pool.used(),
+                      state.pool.used_peak(),
+                      state.by_kind,
+                      state.committed,
+                      state.reserved,
+                      machine_.frames.TransitFrames(tier),
+                      state.mappings};
+}
 
 absl::StatusOr<std::unique_ptr<Core>> Core::Create(const CoreOptions& options) {
   if (options.tiers.size() < 2 || options.tiers.size() > kTiersMax) {
@@ -45,127 +133,34 @@ void Core::Handle(const Event& event, std::vector<Action>* actions) {
 void Core::Handle(std::span<const Event> events, std::vector<Action>* actions) {
   impl_->Handle(events, actions);
 }
-PlanInput Core::RecordedPlan(KeyIndex key) const { return impl_->RecordedPlan(key); }
-std::vector<RecordedStep> Core::RecordedSteps(KeyIndex key) const {
-  return impl_->RecordedSteps(key);
+PlanInput Core::RecordedPlan(KeyIndex key) const {
+  return impl_->machine().follower.RecordedPlan(key);
 }
-std::uint64_t Core::RecordingOf(KeyIndex key) const { return impl_->RecordingOf(key); }
-bool Core::HasPlan(KeyIndex key) const { return impl_->HasPlan(key); }
+std::vector<RecordedStep> Core::RecordedSteps(KeyIndex key) const {
+  return impl_->machine().book.Steps(key);
+}
+std::uint64_t Core::RecordingOf(KeyIndex key) const {
+  return impl_->machine().book.FingerprintOf(key);
+}
+bool Core::HasPlan(KeyIndex key) const { return impl_->machine().follower.HasPlan(key); }
 const CoreCounters& Core::counters() const { return impl_->counters(); }
-TierCounters Core::tier(TierIndex tier) const { return impl_->tier_counters(tier); }
-FrameIndex Core::op_frames_max(TierIndex tier) const { return impl_->OpFramesMax(tier); }
-std::uint32_t Core::tasks_in_flight() const { return impl_->tasks_in_flight(); }
-std::uint32_t Core::pinned_pages() const { return impl_->pinned_pages(); }
+TierCounters Core::tier(TierIndex tier) const { return impl_->CountersOf(tier); }
+FrameIndex Core::op_frames_max(TierIndex tier) const {
+  return impl_->machine().capacity.OpFramesMax(tier);
+}
+std::uint32_t Core::tasks_in_flight() const {
+  return static_cast<std::uint32_t>(impl_->machine().tasks.size());
+}
+std::uint32_t Core::pinned_pages() const { return impl_->machine().pinned_pages; }
 std::vector<PageIndex> Core::PagesOnlyIn(const std::vector<FrameIndex>& frames) const {
-  return impl_->PagesOnlyIn(frames);
+  return impl_->machine().copies.PagesOnlyIn(frames);
 }
 NewestCopy Core::FindNewest(PageIndex page, TierIndex first) const {
-  return impl_->FindNewest(page, first);
+  return impl_->machine().copies.FindNewest(page, first);
 }
-void Core::Waits(std::vector<TicketWait>* waits) const { impl_->Waits(waits); }
-void Core::CheckInvariants() const { impl_->CheckInvariants(); }
-
-Core::Impl::Impl(const CoreOptions& options)
-    : options_(options),
-      online_(options.policy->online()),
-      goals_(options.tiers.size()),
-      book_(options.schedules) {
-  for (const TierConfig& tier : options.tiers) tiers_.emplace_back(tier);
-  links_.resize(options.tiers.size() - 1);
-  for (TierIndex t = 0; t < last_tier(); ++t) TellFrames(t);
+void Core::Waits(std::vector<TicketWait>* waits) const {
+  impl_->machine().wait_causes.Waits(waits);
 }
-
-void Core::Impl::Handle(std::span<const Event> events, std::vector<Action>* actions) {
-  actions_ = actions;
-  for (const Event& event : events) {
-    const bool of_task = std::holds_alternative<TaskDone>(event) ||
-                         std::holds_alternative<TaskFailed>(event) ||
-                         std::holds_alternative<TaskUnderWay>(event);
-    if (!of_task) tasks_since_progress_ = 0;  // somebody outside goes on
-    std::visit([this](const auto& e) { On(e); }, event);
-  }
-  Pump();
-  actions_ = nullptr;
-}
-
-void Core::Impl::On(const CreateSegment& event) {
-  const PagesByTier places = CapacityFor(event);
-  const std::uint64_t available = std::accumulate(places.begin(), places.end(), std::uint64_t{0});
-  if (event.pages > available) {
-    Emit(SegmentRefused{event.segment, static_cast<std::uint32_t>(available), places});
-    return;
-  }
-  if (pages_.size() < event.first_page + event.pages) pages_.resize(event.first_page + event.pages);
-  PagesByTier committed{};
-  PageIndex index = event.first_page;
-  const PageIndex end = event.first_page + event.pages;
-  if (event.read_only) {
-    while (index < end) MakePage(index++, event.lowest, event);
-    Emit(SegmentCreated{event.segment, committed});
-    return;
-  }
-  for (int tier = event.lowest; tier >= 0; --tier) {
-    const auto t = static_cast<TierIndex>(tier);
-    committed[t] = std::min(places[t], end - index);
-    tiers_[t].committed += committed[t];
-    for (std::uint32_t i = 0; i < committed[t]; ++i) MakePage(index++, t, event);
-  }
-  Emit(SegmentCreated{event.segment, committed});
-}
-
-void Core::Impl::MakePage(PageIndex index, TierIndex lowest, const CreateSegment& event) {
-  SLUICE_CHECK(!pages_[index].exists, "a new segment's page indices are free");
-  Page fresh;
-  fresh.exists = true;
-  fresh.content = event.file_home;
-  fresh.file_home = event.file_home;
-  fresh.reproducible = event.reproducible;
-  fresh.read_only = event.read_only;
-  fresh.lowest = lowest;
-  fresh.kind = event.kind;
-  fresh.segment = event.segment;
-  pages_[index] = std::move(fresh);
-}
-
-void Core::Impl::On(const BeginIteration& event) {
-  const bool moved = book_.Begin(event.key);
-  options_.policy->OnStep(book_.now());
-  DropPlans();
-  if (moved) RefreshNextUses();
-  FollowPlan(event.key, moved);
-}
-
-void Core::Impl::On(const EndIteration&) {
-  book_.End();
-  DropPlans();
-}
-
-const CoreCounters& Core::Impl::counters() {
-  counters_.prefetch_waiting = goals_.size();
-  counters_.divergences = book_.divergences();
-  counters_.schedules_dropped = book_.dropped();
-  counters_.iterations_too_long = book_.too_long();
-  return counters_;
-}
-
-TierCounters Core::Impl::tier_counters(TierIndex tier) const {
-  const TierState& state = tiers_[tier];
-  return TierCounters{state.pool.limit(),
-                      state.pool.used(),
-                      state.pool.used_peak(),
-                      state.by_kind,
-                      state.committed,
-                      state.reserved,
-                      TransitFrames(tier),
-                      state.mappings};
-}
-
-FrameIndex Core::Impl::OpFramesMax(TierIndex tier) const {
-  const TierState& state = tiers_[tier];
-  const FrameIndex limit =
-      state.budget_target.has_value() ? *state.budget_target : state.pool.limit();
-  const FrameIndex kept = TransitFrames(tier) + state.reserved;
-  return limit > kept ? limit - kept : 0;
-}
+void Core::CheckInvariants() const { impl_->machine().invariants.CheckInvariants(); }
 
 }  // namespace sluice::core

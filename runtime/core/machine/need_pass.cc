@@ -1,33 +1,34 @@
+#include "runtime/core/machine/need_pass.h"
+
 #include <algorithm>
 
-#include "runtime/core/machine/core_impl.h"
-
-/// One look at all that a ticket lacks.
+#include "runtime/core/machine/machine.h"
 
 namespace sluice::core {
 
 /// Whether the claim's ticket gets no further frame in `tier` in this pump, whatever it is for.
-bool Core::Impl::IsDry(TierIndex tier, const Claim& claim) {
-  const TierState& state = tiers_[tier];
-  return state.pool.free_count() <= TransitReserve(tier) &&
-         (state.no_victim || NothingCanLeave(tier, claim) || LeavesMakeRoom(tier));
+bool NeedPass::IsDry(TierIndex tier, const Claim& claim) {
+  const TierState& state = m_.tiers[tier];
+  return state.pool.free_count() <= m_.frames.TransitReserve(tier) &&
+         (state.no_victim || m_.eviction.NothingCanLeave(tier, claim) ||
+          m_.follower.LeavesMakeRoom(tier));
 }
 
 /// Whether the page's next step is another than that of most: from where it is into a frame that it
 /// does not have yet. One that is copied while somebody waits to write it is looked at, to hasten.
-bool Core::Impl::StepsAlone(const PageRequest& request) const {
-  const Page& p = pages_[request.page];
+bool NeedPass::StepsAlone(const PageRequest& request) const {
+  const Page& p = m_.pages[request.page];
   const bool hastens = IsWrite(request.mode) && p.tasks > 0;
   return p.copies[request.tier].state != CopyState::kNone || p.held_tier != kNoTier ||
          p.write_pinned || hastens || InTransit(p);
 }
 
 /// Group of the needs whose pages take the same step as this one's.
-NeedQueue::Group Core::Impl::GroupOf(const PageRequest& request) const {
+NeedQueue::Group NeedPass::GroupOf(const PageRequest& request) const {
   if (StepsAlone(request)) return NeedQueue::kAlone;
-  const Page& p = pages_[request.page];
+  const Page& p = m_.pages[request.page];
   if (!p.content || request.mode == PageMode::kOverwrite) return NeedQueue::Into(request.tier);
-  const std::optional<TierIndex> source = BestSource(p, request.tier);
+  const std::optional<TierIndex> source = m_.movement.BestSource(p, request.tier);
   if (!source.has_value()) return NeedQueue::kAlone;
   if (*source + 1 == request.tier) return NeedQueue::Down(request.tier);
   if (*source < request.tier) return NeedQueue::kAlone;
@@ -38,27 +39,27 @@ NeedQueue::Group Core::Impl::GroupOf(const PageRequest& request) const {
 
 /// Lets the others pass over what nobody who takes the same step can do in this pump: there is no
 /// place on the link, or no frame where it leads and no way past it.
-void Core::Impl::CloseWhatIsBarred(TierIndex wanted, const Claim& claim, NeedQueue::Pass* pass) {
+void NeedPass::CloseWhatIsBarred(TierIndex wanted, const Claim& claim, NeedQueue::Pass* pass) {
   const bool dry = IsDry(wanted, claim);
   if (dry) NeedQueue::Close(NeedQueue::Into(wanted), pass);
   if (wanted > 0) {
     const auto above = static_cast<TierIndex>(wanted - 1);
-    if (dry || LinkFull(above, wanted, claim.purpose)) {
+    if (dry || m_.movement.LinkFull(above, wanted, claim.purpose)) {
       NeedQueue::Close(NeedQueue::Down(wanted), pass);
     }
   }
-  for (TierIndex hop = wanted; hop < last_tier(); ++hop) {
+  for (TierIndex hop = wanted; hop < m_.last_tier(); ++hop) {
     const auto below = static_cast<TierIndex>(hop + 1);
-    const bool no_frame =
-        IsDry(hop, claim) && (hop == wanted || dry || !TransitFree(hop, LinkDirection::kIn));
-    if (no_frame || LinkFull(below, hop, claim.purpose)) {
+    const bool no_frame = IsDry(hop, claim) &&
+                          (hop == wanted || dry || !m_.frames.TransitFree(hop, LinkDirection::kIn));
+    if (no_frame || m_.movement.LinkFull(below, hop, claim.purpose)) {
       NeedQueue::Close(NeedQueue::Up(hop, wanted), pass);
     }
   }
 }
 
 /// Moves the need on if it can; what it waits for, others of the ticket need not ask for.
-void Core::Impl::WorkOn(NeedQueue::Ordinal ordinal, Ticket& ticket, NeedQueue::Pass* pass) {
+void NeedPass::WorkOn(NeedQueue::Ordinal ordinal, Ticket& ticket, NeedQueue::Pass* pass) {
   Need& need = ticket.needs[ordinal];
   if (need.ready || !need.locked) return ticket.queue.Remove(ordinal);
   const PageRequest& request = need.request;
@@ -66,12 +67,12 @@ void Core::Impl::WorkOn(NeedQueue::Ordinal ordinal, Ticket& ticket, NeedQueue::P
   if (NeedQueue::IsClosed(*pass, group)) return ticket.queue.Move(ordinal, group);
   const Goal want{request.tier, request.mode, request.map, 0};
   const Claim claim{Purpose::kDemand, ticket.arrival, 0, request.page};
-  const std::size_t others = shortages_.size();
-  const Progress progress = Advance(request.page, want, claim);
+  const std::size_t others = m_.hastening.shortages();
+  const Progress progress = m_.movement.Advance(request.page, want, claim);
   if (progress != Progress::kBlocked) {
-    shortages_.resize(others);  // the need found another way
+    m_.hastening.KeepShortages(others);  // the need found another way
     ticket.queue.Remove(ordinal);
-    if (progress == Progress::kReady) MarkReady(need, IsReady(need));
+    if (progress == Progress::kReady) m_.tickets.MarkReady(need, m_.tickets.IsReady(need));
     return;
   }
   ticket.queue.Move(ordinal, GroupOf(request));
@@ -80,22 +81,22 @@ void Core::Impl::WorkOn(NeedQueue::Ordinal ordinal, Ticket& ticket, NeedQueue::P
 
 /// Whether `found` is true of a need that was not looked at for want of room in `tier`.
 template <typename Found>
-bool Core::Impl::AnyPassedOver(const Ticket& ticket,
-                               const NeedQueue::Pass& pass,
-                               TierIndex tier,
-                               Found found) {
+bool NeedPass::AnyPassedOver(const Ticket& ticket,
+                             const NeedQueue::Pass& pass,
+                             TierIndex tier,
+                             Found found) {
   const auto lacks = [&](NeedQueue::Ordinal ordinal) {
     const Need& need = ticket.needs[ordinal];
     return !need.ready && need.locked && !StepsAlone(need.request) && found(need);
   };
   if (ticket.queue.AnyPassedOver(pass, NeedQueue::Into(tier), lacks)) return true;
   const auto above = static_cast<TierIndex>(tier - 1);
-  if (tier > 0 && !LinkFull(above, tier, Purpose::kDemand) &&
+  if (tier > 0 && !m_.movement.LinkFull(above, tier, Purpose::kDemand) &&
       ticket.queue.AnyPassedOver(pass, NeedQueue::Down(tier), lacks)) {
     return true;
   }
   const auto below = static_cast<TierIndex>(tier + 1);
-  if (LinkFull(below, tier, Purpose::kDemand)) return false;
+  if (m_.movement.LinkFull(below, tier, Purpose::kDemand)) return false;
   for (TierIndex wanted = 0; wanted <= tier; ++wanted) {
     if (ticket.queue.AnyPassedOver(pass, NeedQueue::Up(tier, wanted), lacks)) return true;
   }
@@ -104,29 +105,29 @@ bool Core::Impl::AnyPassedOver(const Ticket& ticket,
 
 /// Notes that needs that were not looked at for want of room in `tier` lack it as well. Later
 /// tickets get no frame there before them.
-void Core::Impl::NotePassedOver(const Ticket& ticket, const NeedQueue::Pass& pass, TierIndex tier) {
+void NeedPass::NotePassedOver(const Ticket& ticket, const NeedQueue::Pass& pass, TierIndex tier) {
   if (!AnyPassedOver(ticket, pass, tier, [](const Need&) { return true; })) return;
-  TierState& state = tiers_[tier];
+  TierState& state = m_.tiers[tier];
   state.starved = true;
   state.starved_arrival = std::min(state.starved_arrival, ticket.arrival);
-  if (unhurried_.empty()) return;
+  if (m_.hastening.nothing_to_hasten()) return;
   std::uint32_t noted = 0;
   AnyPassedOver(ticket, pass, tier, [&](const Need& need) {
-    NoteShortage(tier, {.arrival = ticket.arrival, .page = need.request.page});
-    return ++noted == options_.copies_in_flight_max;
+    m_.hastening.NoteShortage(tier, {.arrival = ticket.arrival, .page = need.request.page});
+    return ++noted == m_.options.copies_in_flight_max;
   });
 }
 
 /// Moves on every need of the ticket that is not under way; grants it when all are ready.
-void Core::Impl::WorkOn(Ticket& ticket) {
+void NeedPass::WorkOn(Ticket& ticket) {
   NeedQueue::Pass pass;
   while (const auto ordinal = ticket.queue.Next(&pass)) WorkOn(*ordinal, ticket, &pass);
-  for (TierIndex t = 0; t < last_tier(); ++t) NotePassedOver(ticket, pass, t);
-  if (ticket.unready > 0 || !InTurn(ticket)) return;
+  for (TierIndex t = 0; t < m_.last_tier(); ++t) NotePassedOver(ticket, pass, t);
+  if (ticket.unready > 0 || !m_.pump.InTurn(ticket)) return;
   for (Need& need : ticket.needs) {
-    if (!IsReady(need)) MarkReady(need, false);
+    if (!m_.tickets.IsReady(need)) m_.tickets.MarkReady(need, false);
   }
-  if (ticket.unready == 0) Grant(ticket);
+  if (ticket.unready == 0) m_.tickets.Grant(ticket);
 }
 
 }  // namespace sluice::core

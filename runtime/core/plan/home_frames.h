@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/core/machine/frame_pool.h"
 #include "runtime/core/plan/stay_colouring.h"
+#include "runtime/core/state/frame_pool.h"
 #include "runtime/core/types.h"
 
 namespace sluice::core {

@@ -11,7 +11,7 @@
 #include "base/cond_var.h"
 #include "base/mutex.h"
 #include "base/owner_process.h"
-#include "runtime/core/machine/waits.h"
+#include "runtime/core/state/waits.h"
 #include "runtime/core/types.h"
 #include "runtime/device/device.h"
 #include "runtime/engine/api/lease_state.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "runtime/core/machine/free_frames.h"
+#include "runtime/core/state/free_frames.h"
 #include "runtime/core/types.h"
 
 namespace sluice::core {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/container/btree_set.h"
-#include "runtime/core/machine/page.h"
+#include "runtime/core/state/page.h"
 
 namespace sluice::core {
 

@@ -1,9 +1,10 @@
-// Places where a page's bytes can be read, and copies in the last tier that may soon be unreadable.
+#include "runtime/core/paging/copies.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "base/check.h"
-#include "runtime/core/machine/core_impl.h"
+#include "runtime/core/machine/machine.h"
 
 namespace sluice::core {
 namespace {
@@ -28,31 +29,31 @@ bool IsOnlyIn(const Page& p, TierIndex tier) {
 
 }  // namespace
 
-void Core::Impl::On(const AbandonCopies& event) {
-  const TierIndex tier = last_tier();
+void Copies::On(const AbandonCopies& event) {
+  const TierIndex tier = m_.last_tier();
   for (const FrameIndex frame : event.frames) {
-    const PageIndex index = tiers_[tier].pool.owner(frame);
-    if (index == kNoPage || page(index).copies[tier].frame != frame) continue;
-    page(index).copies[tier].doomed = true;
-    UpdateFacts(index);
+    const PageIndex index = m_.tiers[tier].pool.owner(frame);
+    if (index == kNoPage || m_.page(index).copies[tier].frame != frame) continue;
+    m_.page(index).copies[tier].doomed = true;
+    m_.facts.UpdateFacts(index);
   }
 }
 
-std::vector<PageIndex> Core::Impl::PagesOnlyIn(const std::vector<FrameIndex>& frames) const {
-  const TierIndex tier = last_tier();
+std::vector<PageIndex> Copies::PagesOnlyIn(const std::vector<FrameIndex>& frames) const {
+  const TierIndex tier = m_.last_tier();
   std::vector<PageIndex> only;
   for (const FrameIndex frame : frames) {
-    const PageIndex index = tiers_[tier].pool.owner(frame);
-    if (index == kNoPage || pages_[index].copies[tier].frame != frame) continue;
-    if (IsOnlyIn(pages_[index], tier)) only.push_back(index);
+    const PageIndex index = m_.tiers[tier].pool.owner(frame);
+    if (index == kNoPage || m_.pages[index].copies[tier].frame != frame) continue;
+    if (IsOnlyIn(m_.pages[index], tier)) only.push_back(index);
   }
   return only;
 }
 
 /// The doomed copy's place in the last tier is another frame's, which is about to be written.
-void Core::Impl::SetDoomedAside(PageIndex index) {
-  Page& p = page(index);
-  PageCopy& copy = p.copies[last_tier()];
+void Copies::SetDoomedAside(PageIndex index) {
+  Page& p = m_.page(index);
+  PageCopy& copy = p.copies[m_.last_tier()];
   SLUICE_CHECK(p.stale_frame == kNoFrame, "a page has at most one stale slot");
   p.stale_frame = copy.frame;
   p.stale_holds = true;
@@ -60,18 +61,18 @@ void Core::Impl::SetDoomedAside(PageIndex index) {
 }
 
 /// Restores the doomed copy, as the one that was to replace it was not written.
-void Core::Impl::RestoreDoomed(PageIndex index) {
-  Page& p = page(index);
+void Copies::RestoreDoomed(PageIndex index) {
+  Page& p = m_.page(index);
   if (!std::exchange(p.stale_holds, false)) return;
-  PageCopy& copy = p.copies[last_tier()];
+  PageCopy& copy = p.copies[m_.last_tier()];
   copy.frame = std::exchange(p.stale_frame, kNoFrame);
   copy.state = CopyState::kValid;
   copy.doomed = true;
 }
 
-NewestCopy Core::Impl::FindNewest(PageIndex index, TierIndex first) const {
-  if (index >= pages_.size() || !pages_[index].exists) return {};
-  const Page& p = pages_[index];
+NewestCopy Copies::FindNewest(PageIndex index, TierIndex first) const {
+  if (index >= m_.pages.size() || !m_.pages[index].exists) return {};
+  const Page& p = m_.pages[index];
   NewestCopy newest{.place = PlaceWithoutCopy(p)};
   newest.dies = std::any_of(p.queue.begin(), p.queue.end(), [](const Need* need) {
     return need->ticket->kind != TicketKind::kAcquire;
@@ -81,7 +82,7 @@ NewestCopy Core::Impl::FindNewest(PageIndex index, TierIndex first) const {
     if (valid) newest.place = {CopyPlace::Kind::kFrame, tier, p.copies[tier].frame};
     return valid;
   };
-  for (TierIndex tier = first; tier < tiers_.size(); ++tier) {
+  for (TierIndex tier = first; tier < m_.tiers.size(); ++tier) {
     if (take(tier)) return newest;
   }
   for (TierIndex tier = first; tier > 0; --tier) {

@@ -1,4 +1,4 @@
-#include "runtime/core/machine/need_queue.h"
+#include "runtime/core/state/need_queue.h"
 
 #include <bit>
 #include <utility>

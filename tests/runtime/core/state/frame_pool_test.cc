@@ -1,4 +1,4 @@
-#include "runtime/core/machine/frame_pool.h"
+#include "runtime/core/state/frame_pool.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/core/machine/goal_queue.h"
+#include "runtime/core/state/goal_queue.h"
 
 #include "base/check.h"
 

@@ -1,4 +1,4 @@
-#include "runtime/core/machine/waits.h"
+#include "runtime/core/state/waits.h"
 
 #include "gmock/gmock.h"
 #include "tests/runtime/core/core_fixture.h"

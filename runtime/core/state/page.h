@@ -8,7 +8,7 @@
 
 #include "runtime/core/actions.h"
 #include "runtime/core/events.h"
-#include "runtime/core/machine/need_queue.h"
+#include "runtime/core/state/need_queue.h"
 #include "runtime/core/types.h"
 #include "sluice/policy.h"
 
@@ -181,5 +181,14 @@ struct Task {
   Purpose purpose = Purpose::kDemand;
   bool urgent = false;  ///< true if a ticket is known to wait for the task
 };
+
+inline bool Restores(FillKind fill) {
+  return fill == FillKind::kFile || fill == FillKind::kReproduce;
+}
+
+/// Whether the task restores a page from its file or its callback.
+inline bool IsRefill(const Task& task) {
+  return task.kind == TaskKind::kFill && Restores(task.fill);
+}
 
 }  // namespace sluice::core

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "runtime/core/events.h"
+#include "runtime/core/state/page.h"
+
+namespace sluice::core {
+
+struct Machine;
+
+/// Discards and frees of pages. Threads: externally synchronised.
+class Discards {
+ public:
+  explicit Discards(Machine& machine) : m_(machine) {}
+
+  void On(const DiscardPages& event);
+  void On(const FreePages& event);
+  bool FinishKill(PageIndex index);
+
+  /// Forgets discards and frees that have come to their end.
+  void ForgetFinished();
+
+ private:
+  void Kill(TicketKind kind, PageIndex first_page, std::uint32_t pages);
+  void KillContent(PageIndex index);
+
+  Machine& m_;
+  std::vector<std::unique_ptr<Ticket>> kills_;
+};
+
+}  // namespace sluice::core

@@ -1,0 +1,33 @@
+#pragma once
+
+#include "runtime/core/state/need_queue.h"
+#include "runtime/core/state/page.h"
+
+namespace sluice::core {
+
+struct Machine;
+
+/// One look at all that a ticket lacks. Threads: externally synchronised.
+class NeedPass {
+ public:
+  explicit NeedPass(Machine& machine) : m_(machine) {}
+
+  void WorkOn(Ticket& ticket);
+
+ private:
+  void WorkOn(NeedQueue::Ordinal ordinal, Ticket& ticket, NeedQueue::Pass* pass);
+  bool IsDry(TierIndex tier, const Claim& claim);
+  bool StepsAlone(const PageRequest& request) const;
+  NeedQueue::Group GroupOf(const PageRequest& request) const;
+  void CloseWhatIsBarred(TierIndex wanted, const Claim& claim, NeedQueue::Pass* pass);
+  template <typename Found>
+  bool AnyPassedOver(const Ticket& ticket,
+                     const NeedQueue::Pass& pass,
+                     TierIndex tier,
+                     Found found);
+  void NotePassedOver(const Ticket& ticket, const NeedQueue::Pass& pass, TierIndex tier);
+
+  Machine& m_;
+};
+
+}  // namespace sluice::core

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <vector>
+
+#include "runtime/core/state/page.h"
+#include "runtime/core/state/waits.h"
+
+namespace sluice::core {
+
+struct Machine;
+
+/// Causes that waiting tickets wait for. Threads: externally synchronised.
+class WaitCauses {
+ public:
+  explicit WaitCauses(Machine& machine) : m_(machine) {}
+
+  void Waits(std::vector<TicketWait>* waits) const;
+
+ private:
+  bool LacksRoom(const Ticket& ticket) const;
+  bool LacksRoom(const Need& need) const;
+  bool RoomComes(TierIndex tier) const;
+  bool HasPageOnItsWayOut(const Ticket& ticket) const;
+
+  Machine& m_;
+};
+
+}  // namespace sluice::core

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <optional>
+
+#include "runtime/core/state/page.h"
+
+namespace sluice::core {
+
+struct Machine;
+
+/// What an attempt to bring a page nearer came to: the page is there, is under way, or waits.
+enum class Progress { kReady, kInFlight, kBlocked };
+
+/// Begins tasks: each brings one page one step nearer to where it is wanted. Threads: externally
+/// synchronised.
+class Movement {
+ public:
+  explicit Movement(Machine& machine) : m_(machine) {}
+
+  Progress Advance(PageIndex index, const Goal& want, const Claim& claim);
+  std::optional<TierIndex> BestSource(const Page& p, TierIndex target) const;
+  void StartCopyTask(PageIndex index, Task task);
+  bool LinkFull(TierIndex source, TierIndex target, Purpose purpose);
+
+ private:
+  Progress AdvanceResident(PageIndex index, const Goal& want, const Claim& claim);
+  Progress AdvanceWithoutSource(PageIndex index, const Goal& want, const Claim& claim);
+  std::optional<FrameIndex> TakeHopFrame(PageIndex index,
+                                         TierIndex hop,
+                                         LinkDirection direction,
+                                         const Goal& want,
+                                         const Claim& claim);
+  Progress StartHop(PageIndex index, TierIndex source, const Goal& want, const Claim& claim);
+  Progress StartFillAt(
+      PageIndex index, TierIndex tier, FillKind kind, const Goal& want, const Claim& claim);
+  TaskNumber AddTask(const Task& task);
+
+  Machine& m_;
+  TaskNumber next_task_ = 1;
+};
+
+}  // namespace sluice::core
