@@ -301,8 +301,10 @@ TEST(BenchCommandTest, UserErrorsNameTheFix) {
   EXPECT_THAT(errors({"bench"}), HasSubstr("Usage"));
   EXPECT_THAT(errors({"bench", "store"}), HasSubstr("--dir DIR is required"));
   EXPECT_THAT(errors({"bench", "store", "--dri", "x"}), HasSubstr("did you mean \"--dir\"?"));
-  EXPECT_THAT(errors({"bench", "store", "--dir", "x", "--rounds", "none"}), HasSubstr("--rounds"));
-  EXPECT_THAT(errors({"bench", "store", "--dir", "x", "--size", "big"}), HasSubstr("big"));
+  EXPECT_THAT(errors({"bench", "store", "--dir", "x", "--rounds", "none"}),
+              HasSubstr("--rounds: \"none\" is not a whole number from 1 to 1000000"));
+  EXPECT_THAT(errors({"bench", "store", "--dir", "x", "--size", "big"}),
+              HasSubstr("--size: \"big\" is not a size"));
   EXPECT_THAT(errors({"bench", "optim", "--rounds", "0"}), HasSubstr("--rounds"));
   EXPECT_THAT(errors({"bench", "optim", "--case", "adamx"}), HasSubstr("cases have names like"));
   EXPECT_THAT(

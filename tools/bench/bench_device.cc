@@ -8,12 +8,12 @@
 #include "fmt/format.h"
 #include "sluice/units.h"
 #include "tools/bench/bench.h"
-#include "tools/bench/bench_count.h"
 #include "tools/bench/row_output.h"
 #include "tools/support/arguments.h"
 #include "tools/support/console.h"
 #include "tools/support/exit_code.h"
 #include "tools/support/interrupt.h"
+#include "tools/support/number_flag.h"
 
 namespace sluice::tools {
 namespace {
@@ -54,13 +54,6 @@ struct DeviceFlags {
   bool json = false;
 };
 
-absl::Status ReadBytes(const Arguments& arguments, const char* flag, std::uint64_t* bytes) {
-  if (!arguments.Has(flag)) return absl::OkStatus();
-  SLUICE_ASSIGN_OR_RETURN(const Bytes read, ParseBytes(arguments.Value(flag)));
-  *bytes = read.count();
-  return absl::OkStatus();
-}
-
 absl::Status ReadKind(const Arguments& arguments, DeviceKind* kind) {
   const std::string wanted = arguments.Value("--device", "emulated");
   if (wanted != "emulated" && wanted != "cuda") {
@@ -88,14 +81,11 @@ absl::Status ReadAmounts(const Arguments& arguments, bench::DeviceBenchOptions* 
         "--hbm is less than the {} of the four layers that are leased at once; raise it",
         ToString(Bytes(4 * bench::LayerBytes(largest)))));
   }
-  auto rounds = static_cast<std::uint32_t>(options->rounds);
   if (arguments.Has("--quick")) {
-    rounds = 2;
+    options->rounds = 2;
     options->page_ins = 100;
   }
-  SLUICE_RETURN_IF_ERROR(ReadCount(arguments, "--rounds", &rounds));
-  options->rounds = static_cast<int>(rounds);
-  return absl::OkStatus();
+  return ReadNumber(arguments, "--rounds", kBenchNumbers, &options->rounds);
 }
 
 absl::StatusOr<DeviceFlags> ReadDeviceFlags(std::span<const std::string> words) {

@@ -4,12 +4,12 @@
 #include "bench/optim/optim_bench.h"
 #include "fmt/format.h"
 #include "tools/bench/bench.h"
-#include "tools/bench/bench_count.h"
 #include "tools/bench/row_output.h"
 #include "tools/support/arguments.h"
 #include "tools/support/console.h"
 #include "tools/support/exit_code.h"
 #include "tools/support/interrupt.h"
+#include "tools/support/number_flag.h"
 
 namespace sluice::tools {
 namespace {
@@ -47,12 +47,10 @@ absl::StatusOr<OptimFlags> ReadOptimFlags(std::span<const std::string> words) {
   OptimFlags flags;
   flags.json = arguments.Has("--json");
   flags.options.pattern = arguments.Value("--case");
-  auto rounds = static_cast<std::uint32_t>(flags.options.rounds);
-  SLUICE_RETURN_IF_ERROR(ReadCount(arguments, "--rounds", &rounds));
-  flags.options.rounds = static_cast<int>(rounds);
-  auto mebi = static_cast<std::uint32_t>(flags.options.parameters >> 20);
-  SLUICE_RETURN_IF_ERROR(ReadCount(arguments, "--mebiparameters", &mebi));
-  flags.options.parameters = std::uint64_t{mebi} << 20;
+  SLUICE_RETURN_IF_ERROR(ReadNumber(arguments, "--rounds", kBenchNumbers, &flags.options.rounds));
+  std::uint64_t mebi = flags.options.parameters >> 20;
+  SLUICE_RETURN_IF_ERROR(ReadNumber(arguments, "--mebiparameters", kBenchNumbers, &mebi));
+  flags.options.parameters = mebi << 20;
   return flags;
 }
 

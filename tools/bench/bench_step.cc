@@ -4,14 +4,13 @@
 #include "bench/step/step_bench.h"
 #include "fmt/format.h"
 #include "sluice/events.h"
-#include "sluice/units.h"
 #include "tools/bench/bench.h"
-#include "tools/bench/bench_count.h"
 #include "tools/bench/row_output.h"
 #include "tools/support/arguments.h"
 #include "tools/support/console.h"
 #include "tools/support/exit_code.h"
 #include "tools/support/interrupt.h"
+#include "tools/support/number_flag.h"
 
 namespace sluice::tools {
 namespace {
@@ -56,22 +55,17 @@ struct StepFlags {
 };
 
 absl::Status ReadSize(const Arguments& arguments, bench::StepBenchOptions* options) {
-  auto rounds = static_cast<std::uint32_t>(options->rounds);
   if (arguments.Has("--quick")) {
-    rounds = kStepQuickRounds;
+    options->rounds = kStepQuickRounds;
     options->minutes_max = kStepQuickMinutes;
     options->parameters = kQuickParameters;
   }
-  SLUICE_RETURN_IF_ERROR(ReadCount(arguments, "--rounds", &rounds));
-  options->rounds = static_cast<int>(rounds);
-  auto mebi = static_cast<std::uint32_t>(options->parameters >> 20);
-  SLUICE_RETURN_IF_ERROR(ReadCount(arguments, "--mebiparameters", &mebi));
-  options->parameters = std::uint64_t{mebi} << 20;
-  if (arguments.Has("--size")) {
-    SLUICE_ASSIGN_OR_RETURN(const Bytes size, ParseBytes(arguments.Value("--size")));
-    options->fio_bytes = size.count();
-  }
-  return ReadCount(arguments, "--milliseconds", &options->milliseconds);
+  SLUICE_RETURN_IF_ERROR(ReadNumber(arguments, "--rounds", kBenchNumbers, &options->rounds));
+  std::uint64_t mebi = options->parameters >> 20;
+  SLUICE_RETURN_IF_ERROR(ReadNumber(arguments, "--mebiparameters", kBenchNumbers, &mebi));
+  options->parameters = mebi << 20;
+  SLUICE_RETURN_IF_ERROR(ReadBytes(arguments, "--size", &options->fio_bytes));
+  return ReadNumber(arguments, "--milliseconds", kBenchNumbers, &options->milliseconds);
 }
 
 absl::StatusOr<StepFlags> ReadStepFlags(std::span<const std::string> words) {

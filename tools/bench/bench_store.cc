@@ -6,14 +6,13 @@
 #include "bench/store/store_bench.h"
 #include "fmt/format.h"
 #include "sluice/events.h"
-#include "sluice/units.h"
 #include "tools/bench/bench.h"
-#include "tools/bench/bench_count.h"
 #include "tools/bench/row_output.h"
 #include "tools/support/arguments.h"
 #include "tools/support/console.h"
 #include "tools/support/exit_code.h"
 #include "tools/support/interrupt.h"
+#include "tools/support/number_flag.h"
 
 namespace sluice::tools {
 namespace {
@@ -62,15 +61,11 @@ absl::StatusOr<StoreFlags> ReadStoreFlags(std::span<const std::string> words) {
         "--dir DIR is required; name a directory of your own on the disk to measure");
   }
   flags.json = arguments.Has("--json");
-  auto rounds = static_cast<std::uint32_t>(flags.options.rounds);
-  if (arguments.Has("--quick")) rounds = kStoreQuickRounds;
-  SLUICE_RETURN_IF_ERROR(ReadCount(arguments, "--rounds", &rounds));
-  flags.options.rounds = static_cast<int>(rounds);
-  SLUICE_RETURN_IF_ERROR(ReadCount(arguments, "--milliseconds", &flags.options.milliseconds));
-  if (arguments.Has("--size")) {
-    SLUICE_ASSIGN_OR_RETURN(const Bytes size, ParseBytes(arguments.Value("--size")));
-    flags.options.file_bytes = size.count();
-  }
+  if (arguments.Has("--quick")) flags.options.rounds = kStoreQuickRounds;
+  SLUICE_RETURN_IF_ERROR(ReadNumber(arguments, "--rounds", kBenchNumbers, &flags.options.rounds));
+  SLUICE_RETURN_IF_ERROR(
+      ReadNumber(arguments, "--milliseconds", kBenchNumbers, &flags.options.milliseconds));
+  SLUICE_RETURN_IF_ERROR(ReadBytes(arguments, "--size", &flags.options.file_bytes));
   flags.options.pattern = arguments.Value("--case");
   if (arguments.Has("--case") && flags.options.pattern.empty()) {
     return absl::InvalidArgumentError("--case names no row; leave it out to measure all");

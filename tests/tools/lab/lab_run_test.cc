@@ -362,8 +362,9 @@ TEST(LabRunTest, WrongFlagsSayWhatIsRight) {
   for (const std::string number : {"1", "1001", "x", "3x", "-3", ""}) {
     EXPECT_THAT(error({"--iterations=" + number}), HasSubstr("--iterations")) << number;
   }
-  EXPECT_THAT(error({"--iterations=1"}), HasSubstr("\"1\" is not a number from 2 to 1000"));
-  EXPECT_THAT(error({"--prefetch-ops=-1"}), HasSubstr("--prefetch-ops: \"-1\" is not a number"));
+  EXPECT_THAT(error({"--iterations=1"}), HasSubstr("\"1\" is not a whole number from 2 to 1000"));
+  EXPECT_THAT(error({"--prefetch-ops=-1"}),
+              HasSubstr("--prefetch-ops: \"-1\" is not a whole number"));
   EXPECT_THAT(error({"--key=x"}), HasSubstr("holds no schedule of key \"x\""));
   EXPECT_THAT(error({"--seriel"}), HasSubstr("did you mean \"--serial\"?"));
   EXPECT_THAT(error({"--trace", directory / "t"}),

@@ -99,6 +99,8 @@ TEST(ValidateFlagsTest, WrongOnesAreNamed) {
                 IsStatus(absl::StatusCode::kInvalidArgument, "--budgets"))
         << wrong;
   }
+  EXPECT_THAT(Read({"--config", kConfig, "--budgets", "1001"}),
+              IsStatus(absl::StatusCode::kInvalidArgument, "is not a whole number from 1 to 1000"));
   EXPECT_THAT(Read({}), IsStatus(absl::StatusCode::kInvalidArgument, "--config"));
 }
 

@@ -1,8 +1,6 @@
 #include "tools/lab/run/run_flags.h"
 
-#include <charconv>
 #include <set>
-#include <utility>
 
 #include "absl/strings/str_split.h"
 #include "base/status.h"
@@ -11,14 +9,15 @@
 #include "tools/lab/page_flag.h"
 #include "tools/lab/run/machine_flags.h"
 #include "tools/support/arguments.h"
+#include "tools/support/number_flag.h"
 #include "tools/support/output/output_check.h"
 
 namespace sluice::tools {
 namespace {
 
 constexpr std::uint64_t kDefaultPage = std::uint64_t{2} << 20;
-constexpr int kIterationsMax = 1000;
-constexpr int kPrefetchOpsMax = 1 << 20;
+constexpr NumberRange kIterationsRange{2, 1000};
+constexpr NumberRange kPrefetchOpsRange{0, 1 << 20};
 
 const std::vector<FlagSpec>& RunFlagSpecs() {
   static const std::vector<FlagSpec> kFlags = {
@@ -53,22 +52,6 @@ const std::vector<FlagSpec>& RunFlagSpecs() {
       {"--json", FlagShape::kSwitch, "", "one JSON object per line, one per policy"},
       {"--help", FlagShape::kSwitch, "", "prints this"}};
   return kFlags;
-}
-
-absl::StatusOr<int> ReadNumber(const Arguments& arguments,
-                               const std::string& flag,
-                               int otherwise,
-                               std::pair<int, int> range) {
-  if (!arguments.Has(flag)) return otherwise;
-  const std::string text = arguments.Value(flag);
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc() && end == text.data() + text.size() && value >= range.first &&
-      value <= range.second) {
-    return value;
-  }
-  return absl::InvalidArgumentError(fmt::format(
-      "{}: \"{}\" is not a number from {} to {}", flag, text, range.first, range.second));
 }
 
 absl::StatusOr<std::vector<std::string>> ReadPolicies(const Arguments& arguments) {
@@ -125,12 +108,9 @@ absl::StatusOr<std::string> ReadTrace(const Arguments& arguments, const RunFlags
 
 absl::Status ReadNumbers(const Arguments& arguments, RunFlags* flags) {
   SLUICE_ASSIGN_OR_RETURN(flags->page_bytes, ReadPageFlag(arguments, kDefaultPage));
-  SLUICE_ASSIGN_OR_RETURN(flags->iterations,
-                          ReadNumber(arguments, "--iterations", 3, {2, kIterationsMax}));
-  SLUICE_ASSIGN_OR_RETURN(const int prefetch_ops,
-                          ReadNumber(arguments, "--prefetch-ops", 12, {0, kPrefetchOpsMax}));
-  flags->prefetch_ops = static_cast<std::uint32_t>(prefetch_ops);
-  return absl::OkStatus();
+  SLUICE_RETURN_IF_ERROR(
+      ReadNumber(arguments, "--iterations", kIterationsRange, &flags->iterations));
+  return ReadNumber(arguments, "--prefetch-ops", kPrefetchOpsRange, &flags->prefetch_ops);
 }
 
 }  // namespace

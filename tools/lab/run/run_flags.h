@@ -23,8 +23,8 @@ struct RunFlags {
   sim::Machine machine;
   std::vector<std::string> policies;
   std::uint64_t page_bytes = 0;
-  int iterations = 0;
-  std::uint32_t prefetch_ops = 0;
+  int iterations = 3;
+  std::uint32_t prefetch_ops = 12;
   bool ask_ahead = false;
   core::Objective objective = core::Objective::kTime;
   LabRecompute recompute = LabRecompute::kNone;

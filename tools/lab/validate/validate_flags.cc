@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "base/status.h"
 #include "fmt/format.h"
 #include "tools/support/arguments.h"
+#include "tools/support/number_flag.h"
 
 namespace sluice::tools {
 namespace {
@@ -26,11 +26,7 @@ absl::StatusOr<std::vector<int>> ReadPercents(const Arguments& arguments) {
   std::vector<int> percents;
   for (const std::string& text :
        std::vector<std::string>(absl::StrSplit(arguments.Value("--budgets", "50,75,100"), ','))) {
-    int percent = 0;
-    if (!absl::SimpleAtoi(text, &percent) || percent < 1 || percent > 1000) {
-      return absl::InvalidArgumentError(fmt::format(
-          "--budgets: \"{}\" is no percentage from 1 to 1000; give some, as 50,75,100", text));
-    }
+    SLUICE_ASSIGN_OR_RETURN(const int percent, ParseNumber("--budgets", text, {1, 1000}));
     if (std::find(percents.begin(), percents.end(), percent) != percents.end()) {
       return absl::InvalidArgumentError(fmt::format("--budgets: {} is named twice", percent));
     }
