@@ -324,8 +324,10 @@ TEST(BenchCommandTest, UserErrorsNameTheFix) {
               HasSubstr("make room"));
   EXPECT_THAT(errors({"bench", "store", "--dir", disk.path(), "--fio", "no-such-fio"}),
               HasSubstr("package fio"));
-  EXPECT_THAT(errors({"bench", "store", "--dir", disk.path(), "--case", ""}),
-              HasSubstr("--case names no row; leave it out"));
+  for (const char* bench : {"store", "optim", "device", "step"}) {
+    EXPECT_THAT(errors({"bench", bench, "--case", ""}),
+                HasSubstr("--case names no row; leave it out"));
+  }
   EXPECT_THAT(errors({"bench", "store", "--dir", disk.path(), "--case", "seqq"}),
               HasSubstr("matches no case; cases have names like read/seq/1MiB/io_uring"));
 }

@@ -3,12 +3,7 @@
 #include <span>
 #include <string>
 
-#include "tools/support/number_flag.h"
-
 namespace sluice::tools {
-
-/// The numbers that flags of benchmarks take.
-inline constexpr NumberRange kBenchNumbers{1, 1'000'000};
 
 /// `sluice bench SUB-COMMAND [FLAG ...]`: runs one of the project's benchmarks. Returns the exit
 /// code.
