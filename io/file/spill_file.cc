@@ -15,21 +15,13 @@
 #include "base/status.h"
 #include "base/strings.h"
 #include "fmt/format.h"
+#include "sluice/units.h"
 
 namespace sluice::io {
 namespace {
 
 constexpr mode_t kOwnerOnly = 0600;
 constexpr int kReserveAttemptsMax = 100;
-
-/// "1.5 MiB", "500 GiB"
-std::string Readable(std::uint64_t bytes) {
-  constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
-  auto value = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  for (; value >= 1024 && unit + 1 < kUnits.size(); ++unit) value /= 1024;
-  return fmt::format("{:.4g} {}", value, kUnits[unit]);
-}
 
 std::string Describe(const SpillDirectory& directory, std::string_view what) {
   return fmt::format("spill directory {}: {}", directory.path, what);
@@ -116,7 +108,7 @@ std::optional<std::uint64_t> FreeBytes(int fd) {
 
 std::string FreeSpace(int fd) {
   const std::optional<std::uint64_t> bytes = FreeBytes(fd);
-  return bytes.has_value() ? Readable(*bytes) : "unknown";
+  return bytes.has_value() ? ToString(Bytes(*bytes)) : "unknown";
 }
 
 absl::Status DescribeReserveFailure(const SpillDirectory& directory,
@@ -124,7 +116,8 @@ absl::Status DescribeReserveFailure(const SpillDirectory& directory,
                                     int error_number) {
   const std::string what = Describe(
       directory,
-      fmt::format("cannot reserve {} ({} free)", Readable(bytes), FreeSpace(directory.fd.get())));
+      fmt::format(
+          "cannot reserve {} ({} free)", ToString(Bytes(bytes)), FreeSpace(directory.fd.get())));
   if (error_number == ENOSPC || error_number == EDQUOT) {
     return base::StatusFromErrno(error_number,
                                  what + "; make room there or use a directory elsewhere");
@@ -243,8 +236,8 @@ absl::Status CheckFileSizeLimit(const SpillDirectory& directory, std::uint64_t b
   return absl::ResourceExhaustedError(base::ToAbsl(
       Describe(directory,
                fmt::format("cannot reserve {}: the limit of file sizes is {} (see ulimit -f)",
-                           Readable(bytes),
-                           Readable(limit.rlim_cur)))));
+                           ToString(Bytes(bytes)),
+                           ToString(Bytes(limit.rlim_cur))))));
 }
 
 absl::Status CheckKeepsFree(const SpillDirectory& directory,
@@ -259,9 +252,9 @@ absl::Status CheckKeepsFree(const SpillDirectory& directory,
                fmt::format("cannot reserve {}: {} are free, of which {} are to stay free "
                            "(tiers.nvme.keep_free); make room there, use a directory elsewhere, or "
                            "lower one of the two",
-                           Readable(bytes),
-                           Readable(*free),
-                           Readable(keep_free_bytes)))));
+                           ToString(Bytes(bytes)),
+                           ToString(Bytes(*free)),
+                           ToString(Bytes(keep_free_bytes))))));
 }
 
 SpillFile::SpillFile(FileDescriptor fd, std::uint64_t bytes, Reasons reasons)

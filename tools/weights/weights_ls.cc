@@ -67,16 +67,15 @@ absl::StatusOr<ReadRate> MeasureReadRate(const io::WeightFiles& weights) {
   return rate;
 }
 
-std::string SizeText(std::uint64_t bytes) { return ToString(Bytes(bytes)); }
-
 std::string LayersText(const WeightLayers& layers) {
   const std::string each =
       layers.bytes_min == layers.bytes_max
-          ? SizeText(layers.bytes_min)
-          : fmt::format("{} to {}", SizeText(layers.bytes_min), SizeText(layers.bytes_max));
+          ? ToString(Bytes(layers.bytes_min))
+          : fmt::format(
+                "{} to {}", ToString(Bytes(layers.bytes_min)), ToString(Bytes(layers.bytes_max)));
   const std::string count =
       layers.layers == 1 ? std::string() : fmt::format("  {} layers of {}", layers.layers, each);
-  return fmt::format("  {:<32} {:>12}{}\n", layers.name, SizeText(layers.all.bytes), count);
+  return fmt::format("  {:<32} {:>12}{}\n", layers.name, ToString(Bytes(layers.all.bytes)), count);
 }
 
 std::string PassText(const io::WeightFiles& weights, const ReadRate& rate) {
@@ -96,11 +95,11 @@ std::string ListText(const io::WeightFiles& weights,
   std::string text = fmt::format("{}\n{} tensors of {} in {} files\n",
                                  weights.path(),
                                  contents.all.tensors,
-                                 SizeText(contents.all.bytes),
+                                 ToString(Bytes(contents.all.bytes)),
                                  weights.files().size());
   for (const auto& [type, count] : contents.types) {
-    text +=
-        fmt::format("  {:<32} {:>12}  {} tensors\n", type, SizeText(count.bytes), count.tensors);
+    text += fmt::format(
+        "  {:<32} {:>12}  {} tensors\n", type, ToString(Bytes(count.bytes)), count.tensors);
   }
   text += "layers\n";
   for (const WeightLayers& layers : contents.layers) text += LayersText(layers);

@@ -8,8 +8,6 @@
 namespace sluice::sim {
 namespace {
 
-std::string Size(std::uint64_t bytes) { return ToString(Bytes(bytes)); }
-
 std::string_view NameOf(const Machine& machine, std::size_t tier) {
   return ToString(machine.tiers[tier].kind);
 }
@@ -33,9 +31,9 @@ absl::Status CheckMachine(const Machine& machine,
                     "{}, or make pages smaller",
                     NameOf(machine, i),
                     core.tiers[i].frames,
-                    Size(page_bytes),
+                    ToString(Bytes(page_bytes)),
                     least,
-                    Size(least * page_bytes)));
+                    ToString(Bytes(least * page_bytes))));
   }
   return absl::OkStatus();
 }
@@ -49,11 +47,11 @@ absl::Status OpTooLarge(const Machine& machine,
       fmt::format("{} needs {} pages of {} at once in {}, where an op can have {}: give {} {} more",
                   Describe(layout.ops[op]),
                   failure.pages,
-                  Size(layout.page_bytes),
+                  ToString(Bytes(layout.page_bytes)),
                   NameOf(machine, failure.tier),
                   failure.limit,
                   NameOf(machine, failure.tier),
-                  Size(more * layout.page_bytes)));
+                  ToString(Bytes(more * layout.page_bytes))));
 }
 
 absl::Status TooMuchAlive(const Machine& machine, const PageLayout& layout, const Crowd& crowd) {
@@ -65,10 +63,10 @@ absl::Status TooMuchAlive(const Machine& machine, const PageLayout& layout, cons
       fmt::format("{}{} pages of {} in {}, which has room for {}: give it {} more{}",
                   who,
                   crowd.pages,
-                  Size(layout.page_bytes),
+                  ToString(Bytes(layout.page_bytes)),
                   NameOf(machine, machine.tiers.size() - 1),
                   crowd.room,
-                  Size((crowd.pages - crowd.room) * layout.page_bytes),
+                  ToString(Bytes((crowd.pages - crowd.room) * layout.page_bytes)),
                   lowest ? "" : ", or name a tier below it"));
 }
 

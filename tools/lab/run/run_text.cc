@@ -10,10 +10,8 @@
 namespace sluice::tools {
 namespace {
 
-std::string Size(std::uint64_t bytes) { return ToString(Bytes(bytes)); }
-
 std::string Rate(double bytes_per_s) {
-  return Size(static_cast<std::uint64_t>(bytes_per_s)) + "/s";
+  return ToString(Bytes(static_cast<std::uint64_t>(bytes_per_s))) + "/s";
 }
 
 std::string Fact(std::string_view name, std::string_view text) {
@@ -29,9 +27,9 @@ std::string Speed(const sim::MachinePath& path) {
 
 std::string Use(const sim::PathUse& use, double time_s) {
   return fmt::format("in {}, busy {:.0f} %; out {}, busy {:.0f} %",
-                     Size(use.in_bytes),
+                     ToString(Bytes(use.in_bytes)),
                      Share(use.busy_in_s, time_s) * 100,
-                     Size(use.out_bytes),
+                     ToString(Bytes(use.out_bytes)),
                      Share(use.busy_out_s, time_s) * 100);
 }
 
@@ -49,7 +47,7 @@ std::string PathFacts(const std::vector<Path>& paths, const Text& text_of) {
 /// Text about a tier, with the share of pages that come back to the frame that their address is
 /// mapped to.
 std::string TierText(const sim::TierUse& tier) {
-  std::string text = "peak " + Size(tier.peak_bytes);
+  std::string text = "peak " + ToString(Bytes(tier.peak_bytes));
   if (tier.mappings.again == 0) return text;
   const double share =
       Share(static_cast<double>(tier.mappings.in_place), static_cast<double>(tier.mappings.again));
@@ -74,7 +72,7 @@ std::string Stalls(const RunSetting& setting, const sim::SimReport& sim) {
 std::string Recomputed(const RunSetting& setting) {
   const RecomputeUse& use = *setting.recompute;
   const auto describe = [](const char* name, const RecomputeUse::Part& part) {
-    return fmt::format("{} {} ({})", part.tensors, name, Size(part.bytes));
+    return fmt::format("{} {} ({})", part.tensors, name, ToString(Bytes(part.bytes)));
   };
   std::string text = Fact("recompute",
                           fmt::format("{}: {}, {}, {} in {:.3f} s",
@@ -131,10 +129,11 @@ std::string HeadText(const RunSetting& setting) {
   text += fmt::format(": {} ops, {} tensors, pages of {}\n",
                       schedule.ops.size(),
                       schedule.tensors.size(),
-                      Size(setting.page_bytes));
+                      ToString(Bytes(setting.page_bytes)));
   for (const sim::MachineTier& tier : setting.machine.tiers) {
     const bool limited = tier.bytes != sim::MachineTier::kUnlimited;
-    text += Fact(ToString(tier.kind), limited ? Size(tier.bytes) : "as much as is needed");
+    text +=
+        Fact(ToString(tier.kind), limited ? ToString(Bytes(tier.bytes)) : "as much as is needed");
   }
   for (std::size_t i = 0; i < setting.machine.links.size(); ++i) {
     const sim::MachineLink& link = setting.machine.links[i];

@@ -10,8 +10,6 @@ namespace {
 
 constexpr std::size_t kShownGroups = 24;
 
-std::string SizeText(std::uint64_t bytes) { return ToString(Bytes(bytes)); }
-
 std::string OpName(const sim::FileOp& op) {
   return op.name.empty() ? fmt::format("op {}", op.id)
                          : fmt::format("op {} ({})", op.id, sim::Printable(op.name));
@@ -49,16 +47,18 @@ std::string Overview(const ShowReport& report) {
   const std::vector<sim::FileOp>& ops = report.schedule.ops;
   std::string text = Head(report);
   text += FactLine("compute", fmt::format("{:.3f} s", facts.groups.all.seconds));
-  text += FactLine("persistent", SizeText(facts.persistent_bytes));
-  text +=
-      FactLine("peak live",
-               fmt::format("{}, at {}", SizeText(facts.live.bytes), OpName(ops[facts.live.op])));
+  text += FactLine("persistent", ToString(Bytes(facts.persistent_bytes)));
+  text += FactLine(
+      "peak live",
+      fmt::format("{}, at {}", ToString(Bytes(facts.live.bytes)), OpName(ops[facts.live.op])));
   text += FactLine(
       "largest op",
-      fmt::format("{}, {}", SizeText(facts.working_set.bytes), OpName(ops[facts.working_set.op])));
+      fmt::format(
+          "{}, {}", ToString(Bytes(facts.working_set.bytes)), OpName(ops[facts.working_set.op])));
   text += Oddities(facts);
   if (report.page_bytes > 1) {
-    text += FactLine("counted in", fmt::format("whole pages of {}", SizeText(report.page_bytes)));
+    text += FactLine("counted in",
+                     fmt::format("whole pages of {}", ToString(Bytes(report.page_bytes))));
   }
   return text;
 }
@@ -72,8 +72,8 @@ std::string KindTable(const ShowReport& report) {
     text += fmt::format("{:<30} {:>8} {:>12} {:>12}\n",
                         ToString(static_cast<TensorKind>(kind)),
                         facts.tensors,
-                        SizeText(facts.bytes),
-                        SizeText(facts.persistent_bytes));
+                        ToString(Bytes(facts.bytes)),
+                        ToString(Bytes(facts.persistent_bytes)));
   }
   return text;
 }
@@ -87,8 +87,8 @@ std::string KindsOf(const sim::OpGroup& group) {
     text += fmt::format("{}{} {} / {}",
                         kinds++ == 0 ? "    " : ", ",
                         ToString(static_cast<TensorKind>(kind)),
-                        SizeText(group.read[kind]),
-                        SizeText(group.written[kind]));
+                        ToString(Bytes(group.read[kind])),
+                        ToString(Bytes(group.written[kind])));
   }
   return kinds < 2 ? "" : text + "\n";
 }
@@ -117,12 +117,12 @@ std::string GroupTable(std::string_view what,
                     group.ops,
                     group.seconds,
                     all_seconds > 0 ? 100 * group.seconds / all_seconds : 0,
-                    SizeText(sim::Sum(group.read)),
-                    SizeText(sim::Sum(group.written)),
-                    SizeText(group.peak_live_bytes),
-                    SizeText(group.working_set_bytes),
-                    reuses ? SizeText(group.reuse_distances[0]) : "-",
-                    reuses ? SizeText(group.reuse_distances[1]) : "-");
+                    ToString(Bytes(sim::Sum(group.read))),
+                    ToString(Bytes(sim::Sum(group.written))),
+                    ToString(Bytes(group.peak_live_bytes)),
+                    ToString(Bytes(group.working_set_bytes)),
+                    reuses ? ToString(Bytes(group.reuse_distances[0])) : "-",
+                    reuses ? ToString(Bytes(group.reuse_distances[1])) : "-");
     text += KindsOf(group);
   }
   if (groups.size() > kShownGroups) {
@@ -135,9 +135,11 @@ std::string ReuseTable(const std::vector<sim::Reuse>& reuses) {
   if (reuses.empty()) return "\nnothing is used again\n";
   std::uint64_t bytes = 0;
   for (const sim::Reuse& reuse : reuses) bytes += reuse.bytes;
-  std::string text = fmt::format("\nof {:<27} {:>21}\n", SizeText(bytes) + " used again", "within");
+  std::string text =
+      fmt::format("\nof {:<27} {:>21}\n", ToString(Bytes(bytes)) + " used again", "within");
   for (const double share : kReuseShares) {
-    text += fmt::format("{:>5.0f} % {:>44}\n", 100 * share, SizeText(ReuseQuantile(reuses, share)));
+    text += fmt::format(
+        "{:>5.0f} % {:>44}\n", 100 * share, ToString(Bytes(ReuseQuantile(reuses, share))));
   }
   return text;
 }

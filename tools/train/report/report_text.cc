@@ -8,8 +8,6 @@
 namespace sluice::tools {
 namespace {
 
-std::string Size(std::uint64_t bytes) { return ToString(Bytes(bytes)); }
-
 std::string Interrupted(const RunReport& report) {
   if (!report.interrupted) return "";
   const bool unverified = report.verify_wanted && !report.verify.has_value();
@@ -71,15 +69,15 @@ std::string Links(const RunReport& report) {
     const LinkBytes step = BytesPerStep(report, name);
     text += fmt::format("{:<18} {} in, {} out per step; {} in, {} out in all\n",
                         name,
-                        Size(step.in),
-                        Size(step.out),
-                        Size(total.in),
-                        Size(total.out));
+                        ToString(Bytes(step.in)),
+                        ToString(Bytes(step.out)),
+                        ToString(Bytes(total.in)),
+                        ToString(Bytes(total.out)));
     const auto bound = report.bounds.find(name);
     if (bound == report.bounds.end()) continue;
     text += fmt::format("  at least         {} in, {} out per step: {:.1f} ms\n",
-                        Size(static_cast<std::uint64_t>(bound->second.bytes.in_bytes)),
-                        Size(static_cast<std::uint64_t>(bound->second.bytes.out_bytes)),
+                        ToString(Bytes(static_cast<std::uint64_t>(bound->second.bytes.in_bytes))),
+                        ToString(Bytes(static_cast<std::uint64_t>(bound->second.bytes.out_bytes))),
                         bound->second.seconds * 1e3);
   }
   return text;
@@ -88,15 +86,17 @@ std::string Links(const RunReport& report) {
 std::string Tiers(const RunReport& report) {
   std::string text;
   for (const auto& [name, tier] : report.tiers) {
-    text +=
-        fmt::format("{:<18} peak {} of {}\n", name, Size(tier.peak_bytes), Size(tier.budget_bytes));
+    text += fmt::format("{:<18} peak {} of {}\n",
+                        name,
+                        ToString(Bytes(tier.peak_bytes)),
+                        ToString(Bytes(tier.budget_bytes)));
     const char* separator = "  at a step's end  ";
     bool any = false;
     for (int kind = 0; kind < kTensorKindCount; ++kind) {
       const std::uint64_t bytes = tier.by_kind[static_cast<std::size_t>(kind)];
       if (bytes == 0) continue;
-      text +=
-          fmt::format("{}{} {}", separator, ToString(static_cast<TensorKind>(kind)), Size(bytes));
+      text += fmt::format(
+          "{}{} {}", separator, ToString(static_cast<TensorKind>(kind)), ToString(Bytes(bytes)));
       separator = ", ";
       any = true;
     }
@@ -109,9 +109,9 @@ std::string Memory(const RunReport& report) {
   return fmt::format(
       "tensors            {} live at most, {} padding\n"
       "peak memory        {}\n",
-      Size(report.live_bytes),
-      Size(report.padding_bytes),
-      Size(report.peak_rss_bytes));
+      ToString(Bytes(report.live_bytes)),
+      ToString(Bytes(report.padding_bytes)),
+      ToString(Bytes(report.peak_rss_bytes)));
 }
 
 std::string Prefetches(const PrefetchStats& prefetch) {

@@ -57,8 +57,6 @@ absl::Status AddPresent(const TrainFlags& flags, const ResumableSaves& resumable
   return absl::OkStatus();
 }
 
-std::string Readable(std::uint64_t bytes) { return ToString(Bytes(bytes)); }
-
 }  // namespace
 
 std::uint64_t SaveBytesMax(std::span<const TensorSpec> parameters, StateType states) {
@@ -81,12 +79,12 @@ absl::Status CheckRoom(const SaveRoom& room) {
       "system",
       room.flag,
       room.directory,
-      Readable(all),
-      Readable(room.save_bytes),
+      ToString(Bytes(all)),
+      ToString(Bytes(room.save_bytes)),
       room.kept,
       room.being_written,
-      Readable(std::min(all, room.present_bytes)),
-      Readable(room.free_bytes))));
+      ToString(Bytes(std::min(all, room.present_bytes))),
+      ToString(Bytes(room.free_bytes)))));
 }
 
 absl::StatusOr<SaveRoom> RoomOf(const TrainFlags& flags,
