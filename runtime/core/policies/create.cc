@@ -48,11 +48,11 @@ constexpr std::array kPolicies = {
     Named{"lru", [](auto name, auto&) { return Online<Lru>(name); }},
     Named{"clock", [](auto name, auto&) { return Online<Clock>(name); }},
     Named{"lfu", [](auto name, auto&) { return Online<Lfu>(name); }},
-    Named{"2q", [](auto name, auto&) { return Online<TwoQueue>(name, TwoQueueOptions{}); }},
+    Named{"2q", [](auto name, auto&) { return Online<TwoQueue>(name); }},
     Named{"arc", [](auto name, auto&) { return Online<Arc>(name); }},
-    Named{"s3fifo", [](auto name, auto&) { return Online<S3Fifo>(name, S3FifoOptions{}); }},
+    Named{"s3fifo", [](auto name, auto&) { return Online<S3Fifo>(name); }},
     Named{"sieve", [](auto name, auto&) { return Online<Sieve>(name); }},
-    Named{"gdsf", [](auto name, auto&) { return Online<Gdsf>(name, GdsfOptions{}); }},
+    Named{"gdsf", [](auto name, auto&) { return Online<Gdsf>(name); }},
     Named{"random",
           [](auto name, const PolicyOptions& options) {
             return Online<RandomReplacement>(name, options.random_seed);

@@ -3,10 +3,20 @@
 #include <algorithm>
 
 namespace sluice::core {
+namespace {
+
+/// Sizes of the small queue and of the list of evicted pages, in percent of the frames.
+constexpr std::uint64_t kSmallPercent = 10;
+constexpr std::uint64_t kGhostPercent = 90;
+constexpr std::uint8_t kUsesMax = 3;
+/// Most uses that leave a page in the small queue; more take it to the main one.
+constexpr std::uint8_t kUsesToStay = 1;
+
+}  // namespace
 
 void S3Fifo::Resize(std::uint64_t frames) {
   frames_ = frames;
-  ghost_.Trim(frames_ * options_.ghost_percent / 100);
+  ghost_.Trim(frames_ * kGhostPercent / 100);
 }
 
 void S3Fifo::Come(PageIndex page) {
@@ -16,7 +26,7 @@ void S3Fifo::Come(PageIndex page) {
 
 void S3Fifo::Use(PageIndex page, bool first) {
   std::uint8_t& uses = uses_.at(page);
-  if (!first) uses = std::min<std::uint8_t>(static_cast<std::uint8_t>(uses + 1), options_.uses_max);
+  if (!first) uses = std::min<std::uint8_t>(static_cast<std::uint8_t>(uses + 1), kUsesMax);
 }
 
 void S3Fifo::Show(PageIndex page, bool shown) {
@@ -28,9 +38,9 @@ void S3Fifo::Show(PageIndex page, bool shown) {
 bool S3Fifo::LookInSmall(const Evictable& evictable, bool to_the_end) {
   std::uint64_t left = small_.size();
   for (const auto& [place, page] : small_.shown()) {
-    if (!to_the_end && left * 100 < frames_ * options_.small_percent) return false;
+    if (!to_the_end && left * 100 < frames_ * kSmallPercent) return false;
     if (!evictable(page)) continue;
-    if (uses_.at(page) <= options_.uses_to_stay) {
+    if (uses_.at(page) <= kUsesToStay) {
       moves_.answer = page;
       return true;
     }
@@ -93,7 +103,7 @@ void S3Fifo::Leave(PageIndex page, bool victim) {
   moves_ = Moves{};
   if (small_.Remove(page) && victim) {
     ghost_.Push(page);
-    ghost_.Trim(frames_ * options_.ghost_percent / 100);
+    ghost_.Trim(frames_ * kGhostPercent / 100);
   }
   main_.Remove(page);
   uses_.erase(page);

@@ -11,21 +11,12 @@
 
 namespace sluice::core {
 
-struct S3FifoOptions {
-  std::uint32_t small_percent = 10;
-  std::uint32_t ghost_percent = 90;
-  std::uint8_t uses_max = 3;
-  /// Most uses that leave a page in the small queue; more take it to the main one.
-  std::uint8_t uses_to_stay = 1;
-};
-
 /// S3-FIFO (Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023). Pages come
 /// into a small FIFO. Pages used more than once there go on to the main one; the others are evicted
 /// and remembered. A page that comes back while remembered goes to the main queue at once. The main
 /// queue gives a page as many second chances as it has been used, up to three.
 class S3Fifo : public Replacement {
  public:
-  explicit S3Fifo(const S3FifoOptions& options) : options_(options) {}
   void Resize(std::uint64_t frames) override;
   void Come(PageIndex page) override;
   void Use(PageIndex page, bool first) override;
@@ -49,7 +40,6 @@ class S3Fifo : public Replacement {
   bool LookInMain(const Evictable& evictable);
   void CarryOut();
 
-  S3FifoOptions options_;
   std::uint64_t frames_ = 1;
   PageOrder<std::uint64_t> small_;
   PageOrder<std::uint64_t> main_;

@@ -3,9 +3,16 @@
 #include <algorithm>
 
 namespace sluice::core {
+namespace {
+
+constexpr std::uint64_t kFetchCost = 1;
+/// Further cost of a page that has to be written to leave.
+constexpr std::uint64_t kWriteCost = 1;
+
+}  // namespace
 
 void Gdsf::Come(PageIndex page) {
-  const Worth worth{inflation_, 1, options_.fetch_cost, ++clock_};
+  const Worth worth{inflation_, 1, kFetchCost, ++clock_};
   worth_[page] = worth;
   order_.Add(page, RankOf(worth));
 }
@@ -20,7 +27,7 @@ void Gdsf::Use(PageIndex page, bool first) {
 
 void Gdsf::SetDirty(PageIndex page, bool dirty) {
   Worth& worth = worth_.at(page);
-  worth.cost = options_.fetch_cost + (dirty ? options_.write_cost : 0);
+  worth.cost = kFetchCost + (dirty ? kWriteCost : 0);
   order_.Move(page, RankOf(worth));
 }
 

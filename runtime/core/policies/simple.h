@@ -57,19 +57,12 @@ class Lfu : public Replacement {
 };
 
 /// Costs of a page that leaves and comes back.
-struct GdsfOptions {
-  std::uint64_t fetch_cost = 1;
-  /// Further cost of a page that has to be written to leave.
-  std::uint64_t write_cost = 1;
-};
-
 /// Greedy-Dual-Size-Frequency (Cherkasova, "Improving WWW proxies performance with
 /// Greedy-Dual-Size-Frequency caching policy", HP Laboratories HPL-98-69R1, 1998): evicts the page
 /// with the least value L + uses * cost / size. L is the value that the last victim had at the time
 /// of the page's last use. All sizes are 1 here. Ties: the least recently used.
 class Gdsf : public Replacement {
  public:
-  explicit Gdsf(const GdsfOptions& options) : options_(options) {}
   void Come(PageIndex page) override;
   void Use(PageIndex page, bool first) override;
   void Show(PageIndex page, bool shown) override { order_.Show(page, shown); }
@@ -91,7 +84,6 @@ class Gdsf : public Replacement {
     return {worth.base + worth.uses * worth.cost, worth.last_use};
   }
 
-  GdsfOptions options_;
   PageOrder<Rank> order_;
   absl::flat_hash_map<PageIndex, Worth> worth_;
   std::uint64_t inflation_ = 0;  ///< L

@@ -1,10 +1,17 @@
 #include "runtime/core/policies/two_queue.h"
 
 namespace sluice::core {
+namespace {
+
+/// Kin and Kout of the paper, in percent of the frames.
+constexpr std::uint64_t kInPercent = 25;
+constexpr std::uint64_t kOutPercent = 50;
+
+}  // namespace
 
 void TwoQueue::Resize(std::uint64_t frames) {
-  in_max_ = frames * options_.in_percent / 100;
-  out_max_ = frames * options_.out_percent / 100;
+  in_max_ = frames * kInPercent / 100;
+  out_max_ = frames * kOutPercent / 100;
 }
 
 /// The page evicted for this one has been remembered already, and may have pushed it out.

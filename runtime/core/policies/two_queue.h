@@ -9,18 +9,12 @@
 
 namespace sluice::core {
 
-struct TwoQueueOptions {
-  std::uint32_t in_percent = 25;   ///< Kin, of the frames
-  std::uint32_t out_percent = 50;  ///< Kout
-};
-
 /// 2Q, full version (Johnson and Shasha, "2Q: a low overhead high performance buffer management
 /// replacement algorithm", VLDB 1994): Pages come into A1in, a FIFO. The indices of pages evicted
 /// from it are remembered in A1out. A page that comes back while it is there goes to Am, an LRU
 /// list.
 class TwoQueue : public Replacement {
  public:
-  explicit TwoQueue(const TwoQueueOptions& options) : options_(options) {}
   void Resize(std::uint64_t frames) override;
   void Come(PageIndex page) override;
   void Use(PageIndex page, bool first) override;
@@ -30,7 +24,6 @@ class TwoQueue : public Replacement {
   std::optional<PageIndex> Victim(std::optional<PageIndex>, const Evictable& evictable) override;
 
  private:
-  TwoQueueOptions options_;
   std::uint64_t in_max_ = 0;
   std::uint64_t out_max_ = 0;
   PageOrder<std::uint64_t> in_;    ///< A1in
