@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -14,8 +15,8 @@
 #include "runtime/core/events.h"
 #include "runtime/core/plan/plan.h"
 #include "runtime/core/policies/paging_policy.h"
-#include "runtime/core/state/waits.h"
 #include "runtime/core/types.h"
+#include "runtime/core/waits.h"
 
 namespace sluice::core {
 

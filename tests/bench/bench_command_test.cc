@@ -144,6 +144,7 @@ TEST(BenchCommandTest, ADeviceThatIsNotThereIsNamed) {
     return command.errors();
   };
   EXPECT_THAT(errors({"--device", "tpu"}), HasSubstr("allowed are emulated, cuda"));
+  EXPECT_THAT(errors({"--page", "0"}), HasSubstr("--page is 0"));
   EXPECT_THAT(errors({"--weights", "1MiB"}), HasSubstr("nothing would move"));
   // An empty list hides the GPU of a machine that has one.
   setenv("CUDA_VISIBLE_DEVICES", "", 1);

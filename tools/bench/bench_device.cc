@@ -47,7 +47,10 @@ absl::Status ReadAmounts(const Arguments& arguments, bench::DeviceBenchOptions* 
   SLUICE_RETURN_IF_ERROR(ReadBytes(arguments, "--weights", &options->weights_bytes));
   std::uint64_t page_bytes = 0;
   SLUICE_RETURN_IF_ERROR(ReadBytes(arguments, "--page", &page_bytes));
-  if (page_bytes != 0) options->page_bytes = {page_bytes};
+  if (arguments.Has("--page")) options->page_bytes = {page_bytes};
+  if (arguments.Has("--page") && page_bytes == 0) {
+    return absl::InvalidArgumentError("--page is 0; give the size of a page, as 2MiB");
+  }
   const std::uint64_t largest =
       *std::max_element(options->page_bytes.begin(), options->page_bytes.end());
   if (options->weights_bytes < options->hbm_bytes + 4 * largest) {

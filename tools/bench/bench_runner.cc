@@ -1,5 +1,7 @@
 #include "tools/bench/bench_runner.h"
 
+#include <optional>
+
 #include "base/status.h"
 #include "fmt/format.h"
 #include "sluice/events.h"
@@ -47,8 +49,14 @@ absl::StatusOr<std::string> Measure(const Benchmark& benchmark,
   run.interrupted = [&] { return watch.interrupted() || !console.status().ok(); };
   run.progress = [&](const std::string& line) { console.ShowProgress(line); };
   run.warn = [&](const std::string& line) { console.Log(LogLevel::kWarning, line); };
-  RowPrinter printer(benchmark.name, ReadMachineFacts(arguments.Value("--dir")), console);
-  run.add_row = [&](const bench::Row& row) { printer.Add(row); };
+  // The facts are read at the first row, as they need a probe file: wrong flags leave the disk
+  // alone.
+  std::optional<RowPrinter> printer;
+  run.add_row = [&](const bench::Row& row) {
+    const std::string directory = arguments.Value("--dir");
+    if (!printer.has_value()) printer.emplace(benchmark.name, ReadMachineFacts(directory), console);
+    printer->Add(row);
+  };
   absl::StatusOr<std::string> difference = benchmark.measure(run);
   SLUICE_RETURN_IF_ERROR(console.status());
   return difference;

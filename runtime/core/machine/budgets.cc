@@ -18,9 +18,12 @@ std::uint32_t Budgets::PinnedFrames(TierIndex tier) const {
 }
 
 void Budgets::On(const ReserveFrames& event) {
+  if (event.tier >= m_.last_tier()) {
+    m_.Emit(ReservationRefused{event.reservation});
+    return;
+  }
   TierState& state = m_.tiers[event.tier];
   const bool fits =
-      event.tier < m_.last_tier() &&
       event.frames + state.committed <= m_.capacity.OpFramesMax(event.tier) &&
       event.frames + PinnedFrames(event.tier) + m_.frames.TransitReserve(event.tier) <=
           state.pool.limit();
@@ -120,7 +123,6 @@ void Budgets::Vacate(TierIndex tier, FrameIndex frame) {
   }
 }
 
-/// Empties the frames above a lowered budget.
 void Budgets::VacateBudgets() {
   for (TierIndex t = 0; t < m_.last_tier(); ++t) {
     TierState& state = m_.tiers[t];
@@ -134,6 +136,25 @@ void Budgets::VacateBudgets() {
     m_.Emit(BudgetSet{t, *state.budget_target});
     state.budget_target.reset();
   }
+}
+
+bool Budgets::RefuseOne() {
+  if (!pending_reservations_.empty()) {
+    const ReservationNumber number = pending_reservations_.front();
+    On(ReleaseFrames{number});
+    m_.Emit(ReservationRefused{number});
+    return true;
+  }
+  for (TierIndex t = 0; t < m_.last_tier(); ++t) {
+    TierState& state = m_.tiers[t];
+    if (!state.budget_target.has_value()) continue;
+    state.pool.SetLimit(state.budget_before);
+    state.budget_target.reset();
+    m_.facts.TellFrames(t);
+    m_.Emit(BudgetRefused{t, LeastFrames(t)});
+    return true;
+  }
+  return false;
 }
 
 }  // namespace sluice::core

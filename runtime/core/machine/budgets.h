@@ -27,16 +27,21 @@ class Budgets {
   void On(const ReserveFrames& event);
   void On(const ReleaseFrames& event);
   void On(const SetBudget& event);
+  /// Empties the frames above a lowered budget.
   void VacateBudgets();
-  FrameIndex LeastFrames(TierIndex tier) const;
+  /// Takes frames for the reservations that wait, as far as there are any. Tells of those that are
+  /// complete.
   void WorkOnReservations();
 
   const Reservations& reservations() const { return reservations_; }
-  const std::vector<ReservationNumber>& pending_reservations() const {
-    return pending_reservations_;
-  }
+
+  /// Refuses a reservation or a budget that waits for frames. Called when nothing is in flight,
+  /// leased or waited for by tickets, so that a tier below takes no page. Returns whether there was
+  /// one.
+  bool RefuseOne();
 
  private:
+  FrameIndex LeastFrames(TierIndex tier) const;
   void Vacate(TierIndex tier, FrameIndex frame);
   std::uint32_t PinnedFrames(TierIndex tier) const;
 

@@ -75,7 +75,6 @@ std::uint64_t Capacity::FramesLeft(TierIndex tier) const {
   return state.pool.limit() > taken ? state.pool.limit() - taken : 0;
 }
 
-/// Whether pages can be committed to a tier below this one.
 bool Capacity::HoldsPagesBelow(TierIndex tier) const {
   for (TierIndex t = static_cast<TierIndex>(tier + 1); t < m_.tiers.size(); ++t) {
     const FrameIndex spare =

@@ -9,15 +9,19 @@ namespace sluice::core {
 
 struct Machine;
 
-/// New segments, and the tier that each of their pages is committed to (I6). Threads: externally
-/// synchronised.
+/// New segments, the tier that each of their pages is committed to (I6), and the room of ops.
+/// Threads: externally synchronised.
 class Capacity {
  public:
   explicit Capacity(Machine& machine) : m_(machine) {}
 
   void On(const CreateSegment& event);
+  /// Returns whether pages can be committed to a tier below this one.
   bool HoldsPagesBelow(TierIndex tier) const;
+  /// Checks I6.
   void CheckCommitments() const;
+  /// Returns the frames of the tier that one op may lease: the budget without transit frames and
+  /// reservations.
   FrameIndex OpFramesMax(TierIndex tier) const;
 
  private:

@@ -2,6 +2,7 @@
 
 #include <span>
 #include <utility>
+#include <variant>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -18,7 +19,7 @@ class Core::Impl {
   void Handle(std::span<const Event> events, std::vector<Action>* actions);
   const CoreCounters& counters();
   TierCounters CountersOf(TierIndex tier) const;
-  Machine& machine() { return machine_; }
+  const Machine& machine() const { return machine_; }
 
  private:
   void On(const CreateSegment& event) { machine_.capacity.On(event); }
@@ -38,7 +39,7 @@ class Core::Impl {
   void On(const ReleaseFrames& event) { machine_.budgets.On(event); }
   void On(const SetBudget& event) { machine_.budgets.On(event); }
   void On(const AbandonCopies& event) { machine_.copies.On(event); }
-  void On(const AdoptPlan& event) { machine_.follower.On(event); }
+  void On(const AdoptPlan& event) { machine_.plan_follower.On(event); }
 
   Machine machine_;
 };
@@ -69,14 +70,14 @@ void Core::Impl::Handle(std::span<const Event> events, std::vector<Action>* acti
 void Core::Impl::On(const BeginIteration& event) {
   const bool moved = machine_.book.Begin(event.key);
   machine_.options.policy->OnStep(machine_.book.now());
-  machine_.follower.DropPlans();
+  machine_.plan_follower.DropPlans();
   if (moved) machine_.lookahead.RefreshNextUses();
-  machine_.follower.FollowPlan(event.key, moved);
+  machine_.plan_follower.FollowPlan(event.key, moved);
 }
 
 void Core::Impl::On(const EndIteration&) {
   machine_.book.End();
-  machine_.follower.DropPlans();
+  machine_.plan_follower.DropPlans();
 }
 
 const CoreCounters& Core::Impl::counters() {
@@ -134,7 +135,7 @@ void Core::Handle(std::span<const Event> events, std::vector<Action>* actions) {
   impl_->Handle(events, actions);
 }
 PlanInput Core::RecordedPlan(KeyIndex key) const {
-  return impl_->machine().follower.RecordedPlan(key);
+  return impl_->machine().plan_follower.RecordedPlan(key);
 }
 std::vector<RecordedStep> Core::RecordedSteps(KeyIndex key) const {
   return impl_->machine().book.Steps(key);
@@ -142,7 +143,7 @@ std::vector<RecordedStep> Core::RecordedSteps(KeyIndex key) const {
 std::uint64_t Core::RecordingOf(KeyIndex key) const {
   return impl_->machine().book.FingerprintOf(key);
 }
-bool Core::HasPlan(KeyIndex key) const { return impl_->machine().follower.HasPlan(key); }
+bool Core::HasPlan(KeyIndex key) const { return impl_->machine().plan_follower.HasPlan(key); }
 const CoreCounters& Core::counters() const { return impl_->counters(); }
 TierCounters Core::tier(TierIndex tier) const { return impl_->CountersOf(tier); }
 FrameIndex Core::op_frames_max(TierIndex tier) const {
@@ -158,9 +159,7 @@ std::vector<PageIndex> Core::PagesOnlyIn(const std::vector<FrameIndex>& frames) 
 NewestCopy Core::FindNewest(PageIndex page, TierIndex first) const {
   return impl_->machine().copies.FindNewest(page, first);
 }
-void Core::Waits(std::vector<TicketWait>* waits) const {
-  impl_->machine().wait_causes.Waits(waits);
-}
-void Core::CheckInvariants() const { impl_->machine().invariants.CheckInvariants(); }
+void Core::Waits(std::vector<TicketWait>* waits) const { impl_->machine().wait_causes.List(waits); }
+void Core::CheckInvariants() const { impl_->machine().invariants.Check(); }
 
 }  // namespace sluice::core

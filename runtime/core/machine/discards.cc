@@ -35,11 +35,10 @@ void Discards::Kill(TicketKind kind, PageIndex first_page, std::uint32_t pages) 
   for (PageIndex i = first_page; i < first_page + pages; ++i) {
     m_.page(i).queue.push_back(&raw->needs[i - first_page]);
     m_.tickets.RefreshLocks(i);
-    m_.facts.UpdateFacts(i);
+    m_.facts.Update(i);
   }
 }
 
-/// Kills the page of the discard or free at the head of its queue, once no task touches it.
 bool Discards::FinishKill(PageIndex index) {
   Page& p = m_.page(index);
   if (p.tasks > 0 || p.pins > 0) return false;
@@ -48,12 +47,12 @@ bool Discards::FinishKill(PageIndex index) {
   KillContent(index);
   if (ticket.kind == TicketKind::kFree) {
     if (!p.read_only) --m_.tiers[p.lowest].committed;
-    m_.goals.RemoveGoal(index);
+    m_.goals.Remove(index);
     m_.facts.TellFreed(index);
     for (TierIndex t = 0; t < m_.tiers.size(); ++t) m_.frames.SetMappedTo(index, t, kNoFrame);
     p = Page{};
   } else {
-    m_.goals.ReconsiderGoal(index);
+    m_.goals.Reconsider(index);
   }
   if (--ticket.pages_left == 0 && ticket.kind == TicketKind::kFree) {
     m_.Emit(PagesFreed{ticket.first_page, static_cast<std::uint32_t>(ticket.needs.size())});

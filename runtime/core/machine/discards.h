@@ -18,6 +18,8 @@ class Discards {
 
   void On(const DiscardPages& event);
   void On(const FreePages& event);
+  /// Ends the content of a page with a discard or free at the head of its queue, once no task
+  /// touches it. Returns whether it has.
   bool FinishKill(PageIndex index);
 
   /// Forgets discards and frees that have come to their end.

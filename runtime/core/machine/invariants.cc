@@ -7,7 +7,7 @@
 
 namespace sluice::core {
 
-void Invariants::CheckInvariants() const {
+void Invariants::Check() const {
   CheckQueues();
   CheckAnswers();
   m_.capacity.CheckCommitments();
@@ -76,8 +76,7 @@ void Invariants::CheckQueues() const {
   std::uint32_t refills = 0;
   std::vector<std::uint32_t> unhurried(m_.tiers.size(), 0);
   for (const auto& [number, task] : m_.tasks) {
-    const bool restores = task.fill == FillKind::kFile || task.fill == FillKind::kReproduce;
-    if (task.kind == TaskKind::kFill && restores) ++refills;
+    if (IsRefill(task)) ++refills;
     if (task.kind != TaskKind::kCopy || task.target < task.source) continue;
     ++out;
     if (!task.urgent) ++unhurried[task.source];

@@ -4,19 +4,20 @@ namespace sluice::core {
 
 struct Machine;
 
-/// The checks of the invariants I1 to I9, for tests and debug builds. Threads: externally
-/// synchronised.
+/// Checks of I1 to I4 and I6 to I9 over all pages, which tests call. Checks of each step are where
+/// the step is. Threads: externally synchronised.
 class Invariants {
  public:
-  explicit Invariants(Machine& machine) : m_(machine) {}
+  explicit Invariants(const Machine& machine) : m_(machine) {}
 
-  void CheckInvariants() const;
+  /// Ends the program if an invariant does not hold.
+  void Check() const;
 
  private:
   void CheckQueues() const;
   void CheckAnswers() const;
 
-  Machine& m_;
+  const Machine& m_;
 };
 
 }  // namespace sluice::core

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -20,6 +19,7 @@
 #include "runtime/core/paging/copies.h"
 #include "runtime/core/paging/eviction.h"
 #include "runtime/core/paging/facts.h"
+#include "runtime/core/paging/fences.h"
 #include "runtime/core/paging/frames.h"
 #include "runtime/core/paging/hastening.h"
 #include "runtime/core/paging/movement.h"
@@ -34,16 +34,18 @@
 
 namespace sluice::core {
 
-/// The residency state machine: the state that its parts share, and the parts. A part reaches the
-/// others through the machine, and owns what no other part changes. core.cc names the part that
-/// handles each event. Threads: externally synchronised.
+/// The residency state machine: the state that its parts share, and the parts. Data that only one
+/// part uses are that part's; some parts have none. A part reaches the others through the machine.
+/// core.cc names the part that handles each event. Threads: externally synchronised.
 struct Machine {
   explicit Machine(const CoreOptions& core_options);
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
 
   Page& page(PageIndex index) { return pages[index]; }
+  const Page& page(PageIndex index) const { return pages[index]; }
   LinkLoad& link(TierIndex a, TierIndex b) { return links[a < b ? a : b]; }
+  const LinkLoad& link(TierIndex a, TierIndex b) const { return links[a < b ? a : b]; }
   TierIndex last_tier() const { return static_cast<TierIndex>(tiers.size() - 1); }
   /// The tier that pages with a file or a callback are restored to.
   TierIndex file_tier() const { return static_cast<TierIndex>(tiers.size() - 2); }
@@ -68,9 +70,9 @@ struct Machine {
   ScheduleBook book;
   CoreCounters counters;
   std::uint32_t pinned_pages = 0;
-  bool pump_again = false;
-  /// Count of the changes that may change a policy's victim: pumps, actions, facts, needs that are
-  /// met.
+  bool pump_again = false;  ///< true if the pump is to have another round
+  /// Count of the changes that may change a policy's victim: rounds of the pump, actions, facts,
+  /// needs that are met.
   std::uint64_t changes = 1;
   std::uint64_t tasks_since_progress = 0;
   std::vector<Action>* actions = nullptr;  ///< answer to the events that are being handled
@@ -79,6 +81,7 @@ struct Machine {
   Frames frames{*this};
   Movement movement{*this};
   TaskEnds task_ends{*this};
+  Fences fences{*this};
   Victims victims{*this};
   Eviction eviction{*this};
   Hastening hastening{*this};
@@ -87,12 +90,12 @@ struct Machine {
   Discards discards{*this};
   NeedPass need_pass{*this};
   Pump pump{*this};
-  StuckTickets stuck{*this};
+  StuckTickets stuck_tickets{*this};
   Budgets budgets{*this};
   Capacity capacity{*this};
   WaitCauses wait_causes{*this};
   Invariants invariants{*this};
-  PlanFollower follower{*this};
+  PlanFollower plan_follower{*this};
   Goals goals;
   Lookahead lookahead{*this};
 };

@@ -6,12 +6,12 @@
 
 namespace sluice::core {
 
-/// Whether the claim's ticket gets no further frame in `tier` in this pump, whatever it is for.
-bool NeedPass::IsDry(TierIndex tier, const Claim& claim) {
+/// Whether the claim's ticket gets no further frame in `tier` in this round, whatever it is for.
+bool NeedPass::IsDry(TierIndex tier, const Claim& claim) const {
   const TierState& state = m_.tiers[tier];
   return state.pool.free_count() <= m_.frames.TransitReserve(tier) &&
          (state.no_victim || m_.eviction.NothingCanLeave(tier, claim) ||
-          m_.follower.LeavesMakeRoom(tier));
+          m_.plan_follower.LeavesMakeRoom(tier));
 }
 
 /// Whether the page's next step is another than that of most: from where it is into a frame that it
@@ -28,7 +28,7 @@ NeedQueue::Group NeedPass::GroupOf(const PageRequest& request) const {
   if (StepsAlone(request)) return NeedQueue::kAlone;
   const Page& p = m_.pages[request.page];
   if (!p.content || request.mode == PageMode::kOverwrite) return NeedQueue::Into(request.tier);
-  const std::optional<TierIndex> source = m_.movement.BestSource(p, request.tier);
+  const std::optional<TierIndex> source = m_.copies.BestSource(p, request.tier);
   if (!source.has_value()) return NeedQueue::kAlone;
   if (*source + 1 == request.tier) return NeedQueue::Down(request.tier);
   if (*source < request.tier) return NeedQueue::kAlone;
@@ -37,7 +37,7 @@ NeedQueue::Group NeedPass::GroupOf(const PageRequest& request) const {
   return empty ? NeedQueue::Up(hop, request.tier) : NeedQueue::kAlone;
 }
 
-/// Lets the others pass over what nobody who takes the same step can do in this pump: there is no
+/// Lets the others pass over what nobody who takes the same step can do in this round: there is no
 /// place on the link, or no frame where it leads and no way past it.
 void NeedPass::CloseWhatIsBarred(TierIndex wanted, const Claim& claim, NeedQueue::Pass* pass) {
   const bool dry = IsDry(wanted, claim);
@@ -118,7 +118,6 @@ void NeedPass::NotePassedOver(const Ticket& ticket, const NeedQueue::Pass& pass,
   });
 }
 
-/// Moves on every need of the ticket that is not under way; grants it when all are ready.
 void NeedPass::WorkOn(Ticket& ticket) {
   NeedQueue::Pass pass;
   while (const auto ordinal = ticket.queue.Next(&pass)) WorkOn(*ordinal, ticket, &pass);

@@ -12,11 +12,12 @@ class NeedPass {
  public:
   explicit NeedPass(Machine& machine) : m_(machine) {}
 
+  /// Moves on every need of the ticket that is not under way; grants it when all are ready.
   void WorkOn(Ticket& ticket);
 
  private:
   void WorkOn(NeedQueue::Ordinal ordinal, Ticket& ticket, NeedQueue::Pass* pass);
-  bool IsDry(TierIndex tier, const Claim& claim);
+  bool IsDry(TierIndex tier, const Claim& claim) const;
   bool StepsAlone(const PageRequest& request) const;
   NeedQueue::Group GroupOf(const PageRequest& request) const;
   void CloseWhatIsBarred(TierIndex wanted, const Claim& claim, NeedQueue::Pass* pass);

@@ -11,8 +11,6 @@ constexpr std::uint32_t kPumpRoundsMax = 1'000'000;
 
 }  // namespace
 
-/// Works after every event, or several that came together. Tickets that can go on do so, in the
-/// order of arrival. Pages that are only foreseen come after them.
 void Pump::Run() {
   std::uint32_t rounds = 0;
   for (TierState& state : m_.tiers) state.advised = false;
@@ -20,13 +18,13 @@ void Pump::Run() {
     do {
       SLUICE_CHECK(++rounds < kPumpRoundsMax, "I8: an event is handled in a bounded time");
       m_.pump_again = false;
-      PumpOnce();
+      HaveRound();
     } while (m_.pump_again);
-  } while (m_.tasks.empty() && m_.stuck.FailStuckTicket());
+  } while (m_.tasks.empty() && m_.stuck_tickets.EndOne());
   m_.hastening.HastenForRoom();
 }
 
-void Pump::ResetPumpState() {
+void Pump::BeginRound() {
   for (TierState& state : m_.tiers) {
     state.starved = false;
     state.starved_arrival = UINT64_MAX;
@@ -39,8 +37,8 @@ void Pump::ResetPumpState() {
   m_.discards.ForgetFinished();
 }
 
-void Pump::PumpOnce() {
-  ResetPumpState();
+void Pump::HaveRound() {
+  BeginRound();
   ContinueTransits();
   m_.hastening.KeepShortages(0);  // shortages of tickets alone count
   lanes_waiting_.clear();
@@ -54,16 +52,13 @@ void Pump::PumpOnce() {
   const std::size_t of_tickets = m_.hastening.shortages();
   m_.budgets.WorkOnReservations();
   m_.budgets.VacateBudgets();
-  m_.follower.ContinueLeaves();
-  m_.goals.ContinueGoals();
+  m_.plan_follower.ContinueLeaves();
+  m_.goals.Continue();
   for (TierIndex t = 0; t < m_.last_tier(); ++t) m_.lookahead.PrefetchInto(t);
   for (TierIndex t = 0; t < m_.last_tier(); ++t) m_.lookahead.CleanAhead(t);
   m_.hastening.KeepShortages(of_tickets);
 }
 
-/// Ops of a lane run one after another, so they get their pages in that order (I10): one that is
-/// asked for ahead never pins what the op before it, on the same thread, still waits for. An op
-/// that holds pages has begun, and the rest of the lane waits for it.
 bool Pump::InTurn(const Ticket& ticket) const {
   return !lanes_waiting_.contains(ticket.lane) || m_.holders.contains(ticket.op);
 }
@@ -94,7 +89,7 @@ void Pump::ContinueTransit(PageIndex index, TierIndex tier) {
   if (m_.facts.MayDrop(p, tier)) {
     m_.frames.DropCopy(index, tier);
     m_.tickets.Recheck(index);
-    m_.facts.UpdateFacts(index);
+    m_.facts.Update(index);
     return;
   }
   // The transit frame is needed back by whoever comes first: what only later tickets want gives

@@ -28,43 +28,10 @@ FailTicket StuckTickets::WhyStuck(const Ticket& ticket, TierIndex tier) const {
   return {ticket.number, TicketFailure::kTierFull, kNoPage, tier};
 }
 
-/// Called when nothing is in flight, leased or waited for by tickets: a reservation or a budget
-/// that lacks frames even so, because a tier below takes no page, is refused. True when one was.
-bool StuckTickets::RefuseStuckChange() {
-  if (!m_.budgets.pending_reservations().empty()) {
-    const ReservationNumber number = m_.budgets.pending_reservations().front();
-    m_.budgets.On(ReleaseFrames{number});
-    m_.Emit(ReservationRefused{number});
-    return true;
-  }
-  for (TierIndex t = 0; t < m_.last_tier(); ++t) {
-    TierState& state = m_.tiers[t];
-    if (!state.budget_target.has_value()) continue;
-    state.pool.SetLimit(state.budget_before);
-    state.budget_target.reset();
-    m_.facts.TellFrames(t);
-    m_.Emit(BudgetRefused{t, m_.budgets.LeastFrames(t)});
-    return true;
-  }
-  return false;
-}
-
 /// Whether the op, which holds pages, goes on only after the ticket: it is its own, or one of an
 /// earlier op of its lane.
 bool StuckTickets::WaitsFor(OpNumber op, const Holder& holder, const Ticket& ticket) {
   return ticket.op == op || (ticket.lane == holder.lane && ticket.op < op);
-}
-
-/// Fences say what was. A ticket that came since has the tier asked once more, and fails only when
-/// that refuses again. True when there was such a fence.
-bool StuckTickets::RetryFenced(std::uint64_t arrival) {
-  bool retries = false;
-  for (TierState& state : m_.tiers) {
-    if (!state.fenced || arrival < state.fenced_before) continue;
-    m_.task_ends.LiftFence(&state);
-    retries = true;
-  }
-  return retries;
 }
 
 /// Called when nothing is in flight or leased, so room is all that the tickets lack. One that can
@@ -79,19 +46,16 @@ void StuckTickets::FailForRoom() {
     const FailTicket why = WhyStuck(*ticket, tier);
     if (why.reason == TicketFailure::kTooLarge) return m_.tickets.FailTicketWith(*ticket, why);
   }
-  if (RetryFenced(m_.pending.front()->arrival)) return;
-  for (TierState& state : m_.tiers) {
-    m_.task_ends.LiftFence(&state);  // the next ticket tries again
-    state.write_failures = 0;
-  }
+  if (m_.fences.LiftBefore(m_.pending.front()->arrival)) return;
+  m_.fences.LiftAll();
   Ticket& head = *m_.pending.front();
   m_.tickets.FailTicketWith(head, WhyStuck(head, tier));
 }
 
 /// Called when nothing is in flight: the head ticket waits for pages that only other ops can give
 /// back, or for room that no tier below gives. True when a ticket was failed, or a fence lifted.
-bool StuckTickets::FailStuckTicket() {
-  if (m_.pending.empty()) return m_.pinned_pages == 0 && RefuseStuckChange();
+bool StuckTickets::EndOne() {
+  if (m_.pending.empty()) return m_.pinned_pages == 0 && m_.budgets.RefuseOne();
   const auto runs = [this](const auto& holder) {
     return std::none_of(m_.pending.begin(), m_.pending.end(), [&](const Ticket* ticket) {
       return WaitsFor(holder.first, holder.second, *ticket);

@@ -16,13 +16,15 @@ class StuckTickets {
  public:
   explicit StuckTickets(Machine& machine) : m_(machine) {}
 
-  bool FailStuckTicket();
+  /// Ends what is stuck, when no task is in flight. The head ticket waits for pages that only other
+  /// ops can give back, or for room that no tier below gives. Without tickets, a reservation or a
+  /// budget may lack frames. Returns whether a ticket was failed, a fence lifted, or a reservation
+  /// or budget refused.
+  bool EndOne();
 
  private:
-  bool RetryFenced(std::uint64_t arrival);
   void FailForRoom();
   FailTicket WhyStuck(const Ticket& ticket, TierIndex tier) const;
-  bool RefuseStuckChange();
   static bool WaitsFor(OpNumber op, const Holder& holder, const Ticket& ticket);
 
   Machine& m_;

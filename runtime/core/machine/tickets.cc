@@ -1,6 +1,7 @@
 #include "runtime/core/machine/tickets.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/check.h"
@@ -17,10 +18,10 @@ void Tickets::On(const Acquire& event) {
       m_.lookahead.SetNextUse(request.page, m_.book.now());
   } else if (followed && !m_.book.following()) {
     m_.lookahead.RefreshNextUses();  // diverged: what was foreseen no longer counts
-    m_.follower.LeavePlan();
+    m_.plan_follower.LeavePlan();
   }
   if (RefuseTooLarge(event) || RefuseLost(event)) {
-    for (const PageRequest& request : event.requests) m_.facts.UpdateFacts(request.page);
+    for (const PageRequest& request : event.requests) m_.facts.Update(request.page);
     return;
   }
   auto ticket = std::make_unique<Ticket>();
@@ -38,7 +39,7 @@ void Tickets::On(const Acquire& event) {
     ticket->pinned += request.leases;
   }
   QueueNeeds(std::move(ticket));
-  if (expected) m_.follower.TakePlannedStep(m_.book.last());
+  if (expected) m_.plan_follower.TakePlannedStep(m_.book.last());
 }
 
 bool Tickets::RefuseTooLarge(const Acquire& event) {
@@ -57,10 +58,7 @@ bool Tickets::RefuseLost(const Acquire& event) {
   for (const PageRequest& request : event.requests) {
     const Page& p = m_.pages[request.page];
     if (!p.lost || request.mode == PageMode::kOverwrite) continue;
-    const bool dies = std::any_of(p.queue.begin(), p.queue.end(), [](const Need* need) {
-      return need->ticket->kind != TicketKind::kAcquire;
-    });
-    if (dies) continue;  // a discard comes first
+    if (IsToBeKilled(p)) continue;  // a discard comes first
     m_.Emit(FailTicket{event.ticket, TicketFailure::kPageLost, request.page});
     return true;
   }
@@ -80,7 +78,7 @@ void Tickets::QueueNeeds(std::unique_ptr<Ticket> owned) {
     Page& p = m_.page(need.request.page);
     p.queue.push_back(&need);
     RefreshLocks(need.request.page);
-    m_.facts.UpdateFacts(need.request.page);
+    m_.facts.Update(need.request.page);
     CountPrefetch(p, need.request.tier, need.ready);
   }
 }
@@ -92,8 +90,6 @@ void Tickets::CountPrefetch(Page& p, TierIndex tier, bool ready) {
   p.given_up = p.refused = false;
 }
 
-/// A need is locked when no earlier one of its page conflicts: any number of readers, or one
-/// writer.
 void Tickets::RefreshLocks(PageIndex index) {
   Page& p = m_.page(index);
   bool only_readers = true;
@@ -130,7 +126,6 @@ void Tickets::MarkReady(Need& need, bool ready) {
   if (!ready && need.locked) ticket.queue.Add(ordinal);
 }
 
-/// Looks again at everybody who waits for the page, after anything about it has changed.
 void Tickets::Recheck(PageIndex index) {
   Page& p = m_.page(index);
   for (std::size_t i = 0; i < p.queue.size(); ++i) {
@@ -164,7 +159,7 @@ void Tickets::SetHeadWants(const Ticket& ticket, bool wants) {
     Page& p = m_.page(need.request.page);
     const unsigned bits = wants ? 1U << need.request.tier : 0;
     p.head_wants = static_cast<std::uint8_t>(bits);
-    m_.facts.UpdateFacts(need.request.page);
+    m_.facts.Update(need.request.page);
   }
 }
 
@@ -184,40 +179,16 @@ void Tickets::Grant(Ticket& ticket) {
     ++m_.pinned_pages;
     if (IsWrite(need.request.mode)) {
       p.write_pinned = true;
-      if (!p.copies[need.request.tier].under_way) PinForWrite(index, need.request.tier);
+      if (!p.copies[need.request.tier].under_way) m_.copies.PinForWrite(index, need.request.tier);
     }
     grant.frames.push_back(p.copies[need.request.tier].frame);
     p.copies[need.request.tier].leaving = false;
     m_.facts.TellAccess(index, need.request.tier);
-    m_.facts.UpdateFacts(index);
+    m_.facts.Update(index);
   }
   m_.Emit(std::move(grant));
   NoteHead();
   if (ticket.needs.empty()) Forget(ticket.number);
-}
-
-/// Makes the copy in `tier` the page's only one.
-void Tickets::PinForWrite(PageIndex index, TierIndex tier) {
-  Page& p = m_.page(index);
-  SLUICE_CHECK(p.tasks == 0 && p.pins == 1,
-               "I4: a page under a write lease is nowhere else in use");
-  for (TierIndex t = 0; t < m_.tiers.size(); ++t) {
-    if (t == tier || p.copies[t].state == CopyState::kNone) continue;
-    if (t == m_.last_tier()) {
-      // The old slot is kept until a newer generation is acknowledged.
-      SLUICE_CHECK(p.stale_frame == kNoFrame, "a page has at most one stale slot");
-      p.stale_frame = p.copies[t].frame;
-      p.copies[t] = PageCopy{};
-    } else {
-      m_.frames.DropCopy(index, t);
-    }
-  }
-  SLUICE_CHECK(!p.read_only, "I6: a page that is only read is never written");
-  ++p.generation;
-  p.copies[tier].state = CopyState::kValid;
-  p.content = true;
-  p.lost = false;
-  p.file_home = false;
 }
 
 void Tickets::On(const Release& event) {
@@ -240,13 +211,13 @@ void Tickets::On(const Release& event) {
     --p.pins;
     --m_.pinned_pages;
     if (write) p.write_pinned = false;
-    if (p.pins == 0) m_.goals.ReconsiderGoal(index);
+    if (p.pins == 0) m_.goals.Reconsider(index);
     RefreshLocks(index);
-    m_.facts.UpdateFacts(index);
+    m_.facts.Update(index);
   }
   if (ticket.pinned > 0) return;
   if (--m_.holders.at(ticket.op).tickets == 0) m_.holders.erase(ticket.op);
-  m_.follower.EndPlannedStep(ticket.position);
+  m_.plan_follower.EndPlannedStep(ticket.position);
   Forget(ticket.number);
 }
 
@@ -274,7 +245,7 @@ void Tickets::Dequeue(Ticket& ticket) {
     std::erase(m_.page(index).queue, &need);
     m_.frames.DropHeld(index);
     RefreshLocks(index);
-    m_.facts.UpdateFacts(index);
+    m_.facts.Update(index);
   }
 }
 
@@ -288,7 +259,6 @@ void Tickets::On(const GrantUnderWay& event) {
   for (const Need& need : ticket.needs) Recheck(need.request.page);
 }
 
-/// Leases of the page that ended before it had arrived, or failed to.
 void Tickets::ReleaseLate(PageIndex index) {
   const auto found = late_releases_.find(index);
   if (found == late_releases_.end()) return;

@@ -22,13 +22,20 @@ class Tickets {
   void On(const Cancel& event);
   void On(const Release& event);
   void On(const GrantUnderWay& event);
+  /// Says anew which needs of the page are locked. A need is locked when no earlier one of its page
+  /// conflicts: any number of readers, or one writer.
   void RefreshLocks(PageIndex index);
+  /// Counts the need as ready or not, and has its ticket look at it or not.
   void MarkReady(Need& need, bool ready);
+  /// Returns whether the page is as the need wants it, and the need is first in turn.
   bool IsReady(const Need& need) const;
+  /// Looks again at everybody who waits for the page, after anything about it has changed.
   void Recheck(PageIndex index);
+  /// Pins the pages of a ticket whose needs are all ready, and tells its op.
   void Grant(Ticket& ticket);
-  void PinForWrite(PageIndex index, TierIndex tier);
+  /// Ends a ticket that was not granted.
   void FailTicketWith(Ticket& ticket, FailTicket failure);
+  /// Ends leases of the page that were given back before it had arrived, or failed to.
   void ReleaseLate(PageIndex index);
 
  private:

@@ -6,7 +6,7 @@
 
 namespace sluice::core {
 
-void WaitCauses::Waits(std::vector<TicketWait>* waits) const {
+void WaitCauses::List(std::vector<TicketWait>* waits) const {
   waits->clear();
   for (const Ticket* ticket : m_.pending) {
     const auto same = [&](const TicketWait& wait) { return wait.lane == ticket->lane; };
@@ -26,7 +26,7 @@ bool WaitCauses::LacksRoom(const Ticket& ticket) const {
 /// Whether the page could go on if a frame were free, and one will be when a page-out ends.
 bool WaitCauses::LacksRoom(const Need& need) const {
   const TierIndex tier = need.request.tier;
-  const std::optional<TierIndex> source = m_.movement.BestSource(m_.pages[need.request.page], tier);
+  const std::optional<TierIndex> source = m_.copies.BestSource(m_.pages[need.request.page], tier);
   if (!source.has_value() || *source <= tier) return RoomComes(tier);
   const auto hop = static_cast<TierIndex>(*source - 1);
   const LinkLoad& load = m_.links[hop];

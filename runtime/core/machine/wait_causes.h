@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "runtime/core/state/page.h"
-#include "runtime/core/state/waits.h"
+#include "runtime/core/waits.h"
 
 namespace sluice::core {
 
@@ -12,9 +12,10 @@ struct Machine;
 /// Causes that waiting tickets wait for. Threads: externally synchronised.
 class WaitCauses {
  public:
-  explicit WaitCauses(Machine& machine) : m_(machine) {}
+  explicit WaitCauses(const Machine& machine) : m_(machine) {}
 
-  void Waits(std::vector<TicketWait>* waits) const;
+  /// Writes the first waiting ticket of each lane, with its cause, to `waits`.
+  void List(std::vector<TicketWait>* waits) const;
 
  private:
   bool LacksRoom(const Ticket& ticket) const;
@@ -22,7 +23,7 @@ class WaitCauses {
   bool RoomComes(TierIndex tier) const;
   bool HasPageOnItsWayOut(const Ticket& ticket) const;
 
-  Machine& m_;
+  const Machine& m_;
 };
 
 }  // namespace sluice::core

@@ -35,7 +35,7 @@ void Copies::On(const AbandonCopies& event) {
     const PageIndex index = m_.tiers[tier].pool.owner(frame);
     if (index == kNoPage || m_.page(index).copies[tier].frame != frame) continue;
     m_.page(index).copies[tier].doomed = true;
-    m_.facts.UpdateFacts(index);
+    m_.facts.Update(index);
   }
 }
 
@@ -50,7 +50,6 @@ std::vector<PageIndex> Copies::PagesOnlyIn(const std::vector<FrameIndex>& frames
   return only;
 }
 
-/// The doomed copy's place in the last tier is another frame's, which is about to be written.
 void Copies::SetDoomedAside(PageIndex index) {
   Page& p = m_.page(index);
   PageCopy& copy = p.copies[m_.last_tier()];
@@ -60,7 +59,6 @@ void Copies::SetDoomedAside(PageIndex index) {
   copy = PageCopy{};
 }
 
-/// Restores the doomed copy, as the one that was to replace it was not written.
 void Copies::RestoreDoomed(PageIndex index) {
   Page& p = m_.page(index);
   if (!std::exchange(p.stale_holds, false)) return;
@@ -74,9 +72,7 @@ NewestCopy Copies::FindNewest(PageIndex index, TierIndex first) const {
   if (index >= m_.pages.size() || !m_.pages[index].exists) return {};
   const Page& p = m_.pages[index];
   NewestCopy newest{.place = PlaceWithoutCopy(p)};
-  newest.dies = std::any_of(p.queue.begin(), p.queue.end(), [](const Need* need) {
-    return need->ticket->kind != TicketKind::kAcquire;
-  });
+  newest.dies = IsToBeKilled(p);
   const auto take = [&](TierIndex tier) {
     const bool valid = p.copies[tier].state == CopyState::kValid;
     if (valid) newest.place = {CopyPlace::Kind::kFrame, tier, p.copies[tier].frame};
@@ -89,6 +85,42 @@ NewestCopy Copies::FindNewest(PageIndex index, TierIndex first) const {
     if (take(static_cast<TierIndex>(tier - 1))) return newest;
   }
   return newest;
+}
+
+void Copies::PinForWrite(PageIndex index, TierIndex tier) {
+  Page& p = m_.page(index);
+  SLUICE_CHECK(p.tasks == 0 && p.pins == 1,
+               "I4: a page under a write lease is nowhere else in use");
+  for (TierIndex t = 0; t < m_.tiers.size(); ++t) {
+    if (t == tier || p.copies[t].state == CopyState::kNone) continue;
+    if (t == m_.last_tier()) {
+      // The old slot is kept until a newer generation is acknowledged.
+      SLUICE_CHECK(p.stale_frame == kNoFrame, "a page has at most one stale slot");
+      p.stale_frame = p.copies[t].frame;
+      p.copies[t] = PageCopy{};
+    } else {
+      m_.frames.DropCopy(index, t);
+    }
+  }
+  SLUICE_CHECK(!p.read_only, "I6: a page that is only read is never written");
+  ++p.generation;
+  p.copies[tier].state = CopyState::kValid;
+  p.content = true;
+  p.lost = false;
+  p.file_home = false;
+}
+
+std::optional<TierIndex> Copies::BestSource(const Page& p, TierIndex target) const {
+  for (TierIndex distance = 1; distance < m_.tiers.size(); ++distance) {
+    if (distance <= target && p.copies[target - distance].state == CopyState::kValid) {
+      return static_cast<TierIndex>(target - distance);
+    }
+    const std::size_t below = std::size_t{target} + distance;
+    if (below < m_.tiers.size() && p.copies[below].state == CopyState::kValid) {
+      return static_cast<TierIndex>(below);
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace sluice::core

@@ -12,8 +12,6 @@ constexpr std::uint64_t kExchangesMax = 4;
 
 }  // namespace
 
-/// Whether a frame beyond the transit reserve is free, after victims have left if need be. One that
-/// sat above a lowered budget gives no frame that may be used, so there may have to be several.
 bool Eviction::EnsureRoom(TierIndex tier, const Claim& claim) {
   while (m_.tiers[tier].pool.free_count() <= m_.frames.TransitReserve(tier)) {
     if (MakeRoom(tier, claim)) continue;
@@ -28,10 +26,10 @@ bool Eviction::EnsureRoom(TierIndex tier, const Claim& claim) {
 bool Eviction::MakeRoom(TierIndex tier, const Claim& claim) {
   TierState& state = m_.tiers[tier];
   if (state.no_victim || tier == m_.last_tier() || GivesWay(claim)) return false;
-  const bool only_let_go = m_.follower.FollowsPlan() && claim.purpose == Purpose::kAhead;
-  if ((only_let_go || tier == 0) && m_.follower.DropLetGo(tier, claim)) return true;
+  const bool only_let_go = m_.plan_follower.FollowsPlan() && claim.purpose == Purpose::kAhead;
+  if ((only_let_go || tier == 0) && m_.plan_follower.DropLetGo(tier, claim)) return true;
   if (only_let_go) return false;
-  if (NothingCanLeave(tier, claim) || m_.follower.LeavesMakeRoom(tier)) {
+  if (NothingCanLeave(tier, claim) || m_.plan_follower.LeavesMakeRoom(tier)) {
     ++state.deficit;
     return false;
   }
@@ -42,8 +40,8 @@ bool Eviction::MakeRoom(TierIndex tier, const Claim& claim) {
     state.no_victim = true;
     return false;
   }
-  const bool stays =
-      m_.page(*victim).lowest <= tier || m_.tiers[tier + 1].fenced || m_.follower.FollowsPlan();
+  const bool stays = m_.page(*victim).lowest <= tier || m_.tiers[tier + 1].fenced ||
+                     m_.plan_follower.FollowsPlan();
   if (m_.facts.FreeToLeave(m_.page(*victim), tier) ||
       (stays && m_.facts.MayDrop(m_.page(*victim), tier))) {
     EvictFree(tier, *victim, claim);
@@ -58,9 +56,7 @@ bool Eviction::MakeRoom(TierIndex tier, const Claim& claim) {
   return MakeRoomByOtherVictim(tier, claim);
 }
 
-/// Whether no page can leave now, whichever it is: the way down is full, and none leaves for
-/// nothing.
-bool Eviction::NothingCanLeave(TierIndex tier, const Claim& claim) {
+bool Eviction::NothingCanLeave(TierIndex tier, const Claim& claim) const {
   const bool copies_above = tier > 0;  // one of those may leave in the last resort: see MayDrop
   return m_.tiers[tier].candidates_free == 0 && !copies_above && !m_.tiers[tier + 1].fenced &&
          m_.holding.empty() &&
@@ -122,8 +118,6 @@ bool Eviction::StartEviction(TierIndex tier, PageIndex index, const Claim& claim
   return true;
 }
 
-/// A frame for the page's content one tier down: the one that was placed there for an overwrite of
-/// it (who waits for that then waits for the content), else another.
 std::optional<FrameIndex> Eviction::TakeBelow(TierIndex tier, PageIndex index, const Claim& claim) {
   const PageCopy& copy = m_.page(index).copies[tier];
   TierState& state = m_.tiers[tier];
@@ -132,7 +126,7 @@ std::optional<FrameIndex> Eviction::TakeBelow(TierIndex tier, PageIndex index, c
     m_.frames.DropCopy(index, tier);
     m_.tickets.Recheck(index);
     if (state.pool.free_count() > m_.frames.TransitReserve(tier)) {
-      return m_.frames.TakeFrameFor(tier, index);
+      return m_.frames.TakeFor(tier, index);
     }
   }
   const bool replaces = copy.state == CopyState::kValid && copy.doomed && copy.readers == 0;
@@ -154,14 +148,15 @@ std::optional<FrameIndex> Eviction::TakeForEviction(TierIndex tier,
   own.page = index;
   own.arrives = false;
   own.departure = Departure::kVictim;
-  if (m_.follower.FollowsPlan() && claim.purpose == Purpose::kAhead) own.purpose = Purpose::kDemand;
+  if (m_.plan_follower.FollowsPlan() && claim.purpose == Purpose::kAhead)
+    own.purpose = Purpose::kDemand;
   const bool room = state.pool.free_count() > m_.frames.TransitReserve(tier);
   if (claim.purpose == Purpose::kClean || tier == m_.last_tier()) {
-    return room ? m_.frames.TakeFrame(tier, own) : std::nullopt;
+    return room ? m_.frames.Take(tier, own) : std::nullopt;
   }
-  const bool stays = claim.purpose == Purpose::kAhead && m_.follower.IsKept(index, tier);
+  const bool stays = claim.purpose == Purpose::kAhead && m_.plan_follower.IsKept(index, tier);
   const bool passes = m_.page(index).lowest > tier && !m_.tiers[tier + 1].fenced && !stays;
-  if (room) return m_.frames.TakeFrame(tier, own);
+  if (room) return m_.frames.Take(tier, own);
   const std::optional<PageIndex> victim = m_.victims.VictimFor(tier, own);
   const bool further = !victim.has_value() || (!m_.facts.FreeToLeave(m_.pages[*victim], tier) &&
                                                m_.facts.UseKnown(m_.pages[*victim], tier) <=
@@ -169,7 +164,7 @@ std::optional<FrameIndex> Eviction::TakeForEviction(TierIndex tier,
   if (passes && further) {
     if (auto frame = m_.frames.TakeTransit(tier, LinkDirection::kOut, index)) return frame;
   }
-  if (auto frame = m_.frames.TakeFrame(tier, own)) return frame;
+  if (auto frame = m_.frames.Take(tier, own)) return frame;
   return passes || MoverMakesWay(tier, claim)
              ? m_.frames.TakeTransit(tier, LinkDirection::kOut, index)
              : std::nullopt;
@@ -194,8 +189,8 @@ void Eviction::EvictFree(TierIndex tier, PageIndex index, const Claim& claim) {
   }
   m_.frames.DropCopy(index, tier, claim.departure);
   m_.tickets.Recheck(index);
-  m_.goals.ReconsiderGoal(index);
-  m_.facts.UpdateFacts(index);
+  m_.goals.Reconsider(index);
+  m_.facts.Update(index);
 }
 
 }  // namespace sluice::core

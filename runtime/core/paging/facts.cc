@@ -13,7 +13,6 @@ bool Facts::PinnedAt(const Page& p, TierIndex tier) const {
          });
 }
 
-/// Whether nothing uses the page's frame in `tier`.
 bool Facts::IsIdle(const Page& p, TierIndex tier) const {
   const PageCopy& copy = p.copies[tier];
   const bool there = copy.state == CopyState::kValid || copy.state == CopyState::kPlaced;
@@ -25,8 +24,6 @@ bool Facts::IsCandidate(const Page& p, TierIndex tier) const {
   return ((p.head_wants >> tier) & 1) == 0 && IsIdle(p, tier);
 }
 
-/// Whether the page leaves the tier without a write, now or later: its content is dead, or valid in
-/// a lower tier. A doomed copy below counts only while there is nowhere else to go.
 bool Facts::FreeToLeave(const Page& p, TierIndex tier) const {
   if (p.copies[tier].state == CopyState::kPlaced || !p.content || p.file_home) return true;
   const bool fenced = m_.tiers[m_.last_tier()].fenced;
@@ -35,8 +32,6 @@ bool Facts::FreeToLeave(const Page& p, TierIndex tier) const {
   });
 }
 
-/// Whether nothing is lost with the copy. If the only other copy is further up, that one has to
-/// come back later, over a link that may be the slower one. So this is the last resort.
 bool Facts::MayDrop(const Page& p, TierIndex tier) const {
   if (FreeToLeave(p, tier)) return true;
   return std::any_of(p.copies.begin(), p.copies.begin() + tier, [](const PageCopy& copy) {
@@ -44,7 +39,6 @@ bool Facts::MayDrop(const Page& p, TierIndex tier) const {
   });
 }
 
-/// Position at which the page's copy in this very tier is needed next.
 Position Facts::UseAt(const Page& p, TierIndex tier) const {
   if (p.next_use == kNever && p.hint_tier == tier) return p.hinted;
   if (p.next_use == kNever || p.next_tier == tier) return p.next_use;
@@ -55,12 +49,11 @@ Position Facts::UseAt(const Page& p, TierIndex tier) const {
   return p.next_use;
 }
 
-/// UseAt, as far as the policy may know it.
 Position Facts::UseKnown(const Page& p, TierIndex tier) const {
   return m_.online ? kNever : UseAt(p, tier);
 }
 
-void Facts::UpdateFacts(PageIndex index) {
+void Facts::Update(PageIndex index) {
   for (TierIndex t = 0; t < m_.last_tier(); ++t) TellPolicy(index, t);
 }
 
@@ -121,7 +114,6 @@ void Facts::NoteLossless(PageIndex index, TierIndex tier, bool lossless) {
   pages.pop_back();
 }
 
-/// One reference to the page in `tier`: a lease, or the source of a way up.
 void Facts::TellAccess(PageIndex index, TierIndex tier) {
   PageCopy& copy = m_.page(index).copies[tier];
   if (tier == m_.last_tier() || copy.transit) return;
@@ -147,6 +139,12 @@ void Facts::TellWant(TierIndex tier, PageIndex wanted) const {
 
 void Facts::TellFrames(TierIndex tier) {
   m_.options.policy->OnFrames(tier, m_.capacity.OpFramesMax(tier));
+}
+
+void Facts::Withdraw(PageIndex index, TierIndex tier) {
+  m_.options.policy->OnRemove(tier, index);
+  if (m_.page(index).copies[tier].told_free) --m_.tiers[tier].candidates_free;
+  NoteLossless(index, tier, false);
 }
 
 }  // namespace sluice::core

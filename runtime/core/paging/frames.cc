@@ -8,26 +8,22 @@
 
 namespace sluice::core {
 
-/// Frames that residency never gets.
 FrameIndex Frames::TransitFrames(TierIndex tier) const {
   return tier == 0 || tier == m_.last_tier() ? 0 : 2 * m_.options.transit_frames;
 }
 
-/// Transit frames that are not in use.
 FrameIndex Frames::TransitReserve(TierIndex tier) const {
   const TierState& state = m_.tiers[tier];
   return TransitFrames(tier) - state.transit_used[0] - state.transit_used[1];
 }
 
-/// A frame for residency, making room if need be. Nobody overtakes an earlier claim that went away
-/// empty-handed (I8), but for a page in a transit frame that the earlier one may need (I9).
-std::optional<FrameIndex> Frames::TakeFrame(TierIndex tier, const Claim& claim) {
+std::optional<FrameIndex> Frames::Take(TierIndex tier, const Claim& claim) {
   TierState& state = m_.tiers[tier];
   const bool goes_on = claim.mover != kNoPage && InTransit(m_.pages[claim.mover]);
   const bool overtakes = state.starved && claim.arrival > state.starved_arrival && !goes_on;
   if (overtakes) m_.hastening.NoteShortage(tier, claim);
   if (!overtakes && m_.eviction.EnsureRoom(tier, claim) && !NeededByHead(tier, claim)) {
-    return TakeFrameFor(tier, claim.page);
+    return TakeFor(tier, claim.page);
   }
   state.starved = true;
   state.starved_arrival = std::min(state.starved_arrival, claim.arrival);
@@ -47,7 +43,7 @@ bool Frames::NeededByHead(TierIndex tier, const Claim& claim) const {
     if (need.ready || need.request.tier > tier || p.copies[tier].state != CopyState::kNone) {
       return false;
     }
-    const std::optional<TierIndex> source = m_.movement.BestSource(p, need.request.tier);
+    const std::optional<TierIndex> source = m_.copies.BestSource(p, need.request.tier);
     return source.has_value() && *source > tier;
   };
   const FrameIndex free = m_.tiers[tier].pool.free_count();
@@ -76,18 +72,20 @@ std::optional<FrameIndex> Frames::TakeTransit(TierIndex tier,
   PageCopy& copy = m_.page(index).copies[tier];
   copy.transit = true;
   copy.transit_direction = direction;
-  return TakeFrameFor(tier, index);
+  return TakeFor(tier, index);
 }
 
-/// Turns a transit copy into a resident one.
+void Frames::EndTransit(const PageCopy& copy, TierIndex tier) {
+  --m_.tiers[tier].transit_used[static_cast<std::size_t>(copy.transit_direction)];
+}
+
 bool Frames::Settle(PageIndex index, TierIndex tier, const Claim& claim) {
-  TierState& state = m_.tiers[tier];
   if (!m_.eviction.EnsureRoom(tier, claim)) return false;
   PageCopy& copy = m_.page(index).copies[tier];
-  --state.transit_used[static_cast<std::size_t>(copy.transit_direction)];
+  EndTransit(copy, tier);
   copy.transit = false;
   std::erase(m_.transits, index);
-  m_.facts.UpdateFacts(index);
+  m_.facts.Update(index);
   return true;
 }
 
@@ -96,19 +94,15 @@ void Frames::DropCopy(PageIndex index, TierIndex tier, Departure departure) {
   PageCopy& copy = p.copies[tier];
   SLUICE_CHECK(!m_.facts.PinnedAt(p, tier), "I3: a pinned frame is never dropped");
   SLUICE_CHECK(copy.readers == 0 && !copy.mapping, "I2: a frame in use by a task stays");
-  if (copy.candidate) {
-    m_.options.policy->OnRemove(tier, index);
-    if (copy.told_free) --m_.tiers[tier].candidates_free;
-    m_.facts.NoteLossless(index, tier, false);
-  }
+  if (copy.candidate) m_.facts.Withdraw(index, tier);
   m_.facts.TellDeparture(index, tier, departure);
   if (copy.transit) {
-    --m_.tiers[tier].transit_used[static_cast<std::size_t>(copy.transit_direction)];
+    EndTransit(copy, tier);
     std::erase(m_.transits, index);
   }
   m_.Emit(DropFrame{index, tier, copy.frame, copy.mapped});
   if (copy.mapped && !m_.tiers[tier].keeps_mappings) p.was_mapped_to[tier] = copy.frame;
-  GiveFrame(tier, copy.frame, index);
+  Give(tier, copy.frame, index);
   copy = PageCopy{};
   // A prefetch that has lost what it brought, or that nobody takes further up.
   const bool stuck =
@@ -120,7 +114,7 @@ void Frames::DropStale(PageIndex index) {
   Page& p = m_.page(index);
   if (p.stale_frame == kNoFrame) return;
   m_.Emit(DropFrame{index, m_.last_tier(), p.stale_frame, false});
-  GiveFrame(m_.last_tier(), p.stale_frame, index);
+  Give(m_.last_tier(), p.stale_frame, index);
   p.stale_frame = kNoFrame;
   p.stale_holds = false;
 }
@@ -128,7 +122,7 @@ void Frames::DropStale(PageIndex index) {
 void Frames::DropHeld(PageIndex index) {
   Page& p = m_.page(index);
   if (p.held_tier == kNoTier) return;
-  GiveFrame(p.held_tier, p.held_frame, index);
+  Give(p.held_tier, p.held_frame, index);
   p.held_tier = kNoTier;
   p.held_frame = kNoFrame;
   std::erase(m_.holding, index);
@@ -143,12 +137,10 @@ void Frames::LeaveTransit(PageIndex index) {
     if (!copy.transit || !idle || !m_.facts.FreeToLeave(p, t)) continue;
     DropCopy(index, t);
     m_.tickets.Recheck(index);
-    m_.facts.UpdateFacts(index);
+    m_.facts.Update(index);
   }
 }
 
-/// Takes a frame back that is held for a page on its way up, when no ticket up to the claim's waits
-/// for that page: lookahead never keeps a ticket from what it needs (I8).
 bool Frames::RevokeHeld(TierIndex tier, const Claim& claim) {
   if (claim.purpose != Purpose::kDemand) return false;
   for (const PageIndex index : m_.holding) {
@@ -162,9 +154,7 @@ bool Frames::RevokeHeld(TierIndex tier, const Claim& claim) {
   return false;
 }
 
-/// The page's home, if homes are chosen. Else the frame that the page was mapped to: it may be
-/// mapped to it still.
-FrameIndex Frames::TakeFrameFor(TierIndex tier, PageIndex index) {
+FrameIndex Frames::TakeFor(TierIndex tier, PageIndex index) {
   const Page& p = m_.page(index);
   TierState& state = m_.tiers[tier];
   ++state.by_kind[static_cast<std::size_t>(p.kind)];
@@ -173,8 +163,6 @@ FrameIndex Frames::TakeFrameFor(TierIndex tier, PageIndex index) {
   return state.pool.Take(index, chosen ? state.homes.HomeOf(index) : p.was_mapped_to[tier]);
 }
 
-/// The page comes to the frame, or is there, and is wanted at its address; kNoFrame: its address is
-/// not mapped any more.
 void Frames::SetMappedTo(PageIndex index, TierIndex tier, FrameIndex frame) {
   TierState& state = m_.tiers[tier];
   if (!state.keeps_mappings) return;
@@ -185,8 +173,7 @@ void Frames::SetMappedTo(PageIndex index, TierIndex tier, FrameIndex frame) {
   if (before == frame) ++state.mappings.in_place;
 }
 
-/// Free frames are ordered by when a page comes back to them.
-void Frames::GiveFrame(TierIndex tier, FrameIndex frame, PageIndex index) {
+void Frames::Give(TierIndex tier, FrameIndex frame, PageIndex index) {
   TierState& state = m_.tiers[tier];
   state.homes.Go(index);
   Position returns = state.homes.TakenAt(frame);

@@ -17,7 +17,6 @@ void Hastening::NoteEnd(TaskNumber number, const Task& task) {
   if (unhurried_.erase(number) > 0) --m_.tiers[task.source].unhurried;
 }
 
-/// Remembers what a ticket did not get. Costs nothing while there is nothing to hasten.
 void Hastening::NoteShortage(TierIndex tier, const Claim& claim) {
   if (unhurried_.empty() || claim.purpose != Purpose::kDemand) return;
   const auto known = std::count_if(
@@ -26,7 +25,6 @@ void Hastening::NoteShortage(TierIndex tier, const Claim& claim) {
   shortages_.push_back({tier, claim, m_.tiers[tier].no_victim});
 }
 
-/// A write lease of the page waits for its copies (I4).
 void Hastening::HastenForWriter(PageIndex index) {
   if (m_.page(index).tasks == 0) return;
   for (auto next = unhurried_.begin(); next != unhurried_.end();) {
@@ -35,8 +33,6 @@ void Hastening::HastenForWriter(PageIndex index) {
   }
 }
 
-/// Hastens page-outs after the last round of a pump. A ticket that lacks a frame now waits for one
-/// of those in flight.
 void Hastening::HastenForRoom() {
   for (TierIndex t = 0; t < m_.last_tier(); ++t) HastenForRoomIn(t);
 }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <set>
 #include <vector>
 
@@ -17,15 +16,18 @@ class Hastening {
  public:
   explicit Hastening(Machine& machine) : m_(machine) {}
 
-  /// A frame that a ticket wants and did not get in this pump.
+  /// A frame that a ticket wants and did not get in this round.
   struct Shortage {
     TierIndex tier = 0;
     Claim claim;
     bool no_victim = false;  ///< true if no page of the tier can be made to leave
   };
 
+  /// Notes a copy that begins; only page-outs count.
   void NoteStart(TaskNumber number, const Task& task);
+  /// Notes a task that has ended.
   void NoteEnd(TaskNumber number, const Task& task);
+  /// Remembers what a ticket did not get. Costs nothing while there is nothing to hasten.
   void NoteShortage(TierIndex tier, const Claim& claim);
   std::size_t shortages() const { return shortages_.size(); }
   /// Forgets all shortages but the first `count`.
@@ -36,7 +38,10 @@ class Hastening {
   bool Lists(TaskNumber number, bool urgent) const {
     return (urgent ? hurried_ : unhurried_).contains(number);
   }
+  /// Hastens the page's copies, which a write lease waits for (I4).
   void HastenForWriter(PageIndex index);
+  /// Hastens page-outs after the last round. A ticket that lacks a frame now waits for one of those
+  /// in flight.
   void HastenForRoom();
 
  private:
@@ -47,7 +52,7 @@ class Hastening {
   Machine& m_;
   std::set<TaskNumber> hurried_;     ///< page-outs in flight that a ticket is known to wait for
   std::set<TaskNumber> unhurried_;   ///< page-outs in flight that no ticket is known to wait for
-  std::vector<Shortage> shortages_;  ///< shortages of tickets, per pump
+  std::vector<Shortage> shortages_;  ///< shortages of tickets, per round
 };
 
 }  // namespace sluice::core

@@ -24,7 +24,6 @@ std::uint32_t InFlightMax(std::uint32_t most, Purpose purpose) {
 
 }  // namespace
 
-/// Brings a page one step nearer to where it is wanted.
 Progress Movement::Advance(PageIndex index, const Goal& want, const Claim& claim) {
   Page& p = m_.page(index);
   PageCopy& copy = p.copies[want.tier];
@@ -45,7 +44,7 @@ Progress Movement::Advance(PageIndex index, const Goal& want, const Claim& claim
   if (p.write_pinned) return Progress::kInFlight;
   if (overwrite) return StartFillAt(index, want.tier, FillKind::kUndefined, want, claim);
   if (!p.content) return StartFillAt(index, want.tier, FillKind::kZero, want, claim);
-  const std::optional<TierIndex> source = BestSource(p, want.tier);
+  const std::optional<TierIndex> source = m_.copies.BestSource(p, want.tier);
   const bool refused = p.refused && source == m_.last_tier();
   if (source.has_value() && !refused) return StartHop(index, *source, want, claim);
   return AdvanceWithoutSource(index, want, claim);
@@ -67,12 +66,12 @@ Progress Movement::AdvanceResident(PageIndex index, const Goal& want, const Clai
       task.target_frame = copy.frame;
       m_.frames.SetMappedTo(index, want.tier, copy.frame);
       const TaskNumber number = AddTask(task);
-      m_.facts.UpdateFacts(index);
+      m_.facts.Update(index);
       m_.Emit(StartMap{number, index, want.tier, copy.frame});
     }
     return Progress::kInFlight;
   }
-  m_.facts.UpdateFacts(index);
+  m_.facts.Update(index);
   if (IsWrite(want.mode) && p.tasks > 0) return Progress::kInFlight;
   return Progress::kReady;
 }
@@ -85,20 +84,6 @@ Progress Movement::AdvanceWithoutSource(PageIndex index, const Goal& want, const
   SLUICE_CHECK(p.file_home || p.reproducible, "I2: content has a valid copy or a way to get one");
   const FillKind kind = p.file_home ? FillKind::kFile : FillKind::kReproduce;
   return StartFillAt(index, m_.file_tier(), kind, want, claim);
-}
-
-/// The valid copy with the fewest hops to `target`; of two, the faster tier's.
-std::optional<TierIndex> Movement::BestSource(const Page& p, TierIndex target) const {
-  for (TierIndex distance = 1; distance < m_.tiers.size(); ++distance) {
-    if (distance <= target && p.copies[target - distance].state == CopyState::kValid) {
-      return static_cast<TierIndex>(target - distance);
-    }
-    const std::size_t below = std::size_t{target} + distance;
-    if (below < m_.tiers.size() && p.copies[below].state == CopyState::kValid) {
-      return static_cast<TierIndex>(below);
-    }
-  }
-  return std::nullopt;
 }
 
 Progress Movement::StartHop(PageIndex index,
@@ -141,10 +126,10 @@ std::optional<FrameIndex> Movement::TakeHopFrame(
     std::erase(m_.holding, index);
     return std::exchange(p.held_frame, kNoFrame);
   }
-  if (std::optional<FrameIndex> frame = m_.frames.TakeFrame(hop, claim)) return frame;
+  if (std::optional<FrameIndex> frame = m_.frames.Take(hop, claim)) return frame;
   if (hop == want.tier || !m_.frames.TransitFree(hop, direction)) return std::nullopt;
   if (p.held_tier == kNoTier) {
-    const std::optional<FrameIndex> held = m_.frames.TakeFrame(want.tier, claim);
+    const std::optional<FrameIndex> held = m_.frames.Take(want.tier, claim);
     if (!held.has_value()) return std::nullopt;
     p.held_tier = want.tier;
     p.held_frame = *held;
@@ -161,7 +146,7 @@ std::optional<FrameIndex> Movement::TakeHopFrame(
 Progress Movement::StartFillAt(
     PageIndex index, TierIndex tier, FillKind kind, const Goal& want, const Claim& claim) {
   const bool ahead = Restores(kind) && claim.purpose == Purpose::kAhead;
-  const bool awaits_plan = m_.options.policy->planned() && !m_.follower.FollowsPlan();
+  const bool awaits_plan = m_.options.policy->planned() && !m_.plan_follower.FollowsPlan();
   if (ahead && awaits_plan &&
       m_.refills_in_flight >= InFlightMax(m_.options.copies_in_flight_max, claim.purpose)) {
     return Progress::kBlocked;
@@ -186,7 +171,7 @@ Progress Movement::StartFillAt(
   copy.state = CopyState::kFilling;
   if (task.map) m_.frames.SetMappedTo(index, tier, *frame);
   const TaskNumber number = AddTask(task);
-  m_.facts.UpdateFacts(index);
+  m_.facts.Update(index);
   m_.Emit(StartFill{number, index, tier, *frame, kind, task.map});
   return Progress::kInFlight;
 }
@@ -214,7 +199,7 @@ void Movement::StartCopyTask(PageIndex index, Task task) {
   if (task.map) m_.frames.SetMappedTo(index, task.target, task.target_frame);
   const TaskNumber number = AddTask(task);
   m_.hastening.NoteStart(number, task);
-  m_.facts.UpdateFacts(index);
+  m_.facts.Update(index);
   m_.Emit(StartCopy{number,
                     index,
                     p.segment,
@@ -227,7 +212,7 @@ void Movement::StartCopyTask(PageIndex index, Task task) {
                     task.urgent});
 }
 
-bool Movement::LinkFull(TierIndex source, TierIndex target, Purpose purpose) {
+bool Movement::LinkFull(TierIndex source, TierIndex target, Purpose purpose) const {
   const std::uint32_t load = m_.link(source, target).in_flight[DirectionIndex(source, target)];
   return load >= InFlightMax(m_.options.copies_in_flight_max, purpose);
 }

@@ -11,16 +11,18 @@ struct Machine;
 /// What an attempt to bring a page nearer came to: the page is there, is under way, or waits.
 enum class Progress { kReady, kInFlight, kBlocked };
 
-/// Begins tasks: each brings one page one step nearer to where it is wanted. Threads: externally
-/// synchronised.
+/// Begins tasks: those that bring a page one step nearer to where it is wanted, and the copies of
+/// evictions. Threads: externally synchronised.
 class Movement {
  public:
   explicit Movement(Machine& machine) : m_(machine) {}
 
+  /// Brings a page one step nearer to where it is wanted.
   Progress Advance(PageIndex index, const Goal& want, const Claim& claim);
-  std::optional<TierIndex> BestSource(const Page& p, TierIndex target) const;
+  /// Starts a copy from a valid frame to the task's target frame, which is taken.
   void StartCopyTask(PageIndex index, Task task);
-  bool LinkFull(TierIndex source, TierIndex target, Purpose purpose);
+  /// Returns whether the link takes no more copies for the purpose now.
+  bool LinkFull(TierIndex source, TierIndex target, Purpose purpose) const;
 
  private:
   Progress AdvanceResident(PageIndex index, const Goal& want, const Claim& claim);

@@ -8,8 +8,6 @@
 namespace sluice::core {
 namespace {
 
-/// Copies down in a row that a tier refused, after which it counts as taking no pages.
-constexpr std::uint32_t kWriteFailuresMax = 3;
 /// Attempts in a row to bring a page to a tier, after which those who wait for it are told.
 constexpr std::uint8_t kBringFailuresMax = 3;
 
@@ -46,8 +44,8 @@ void TaskEnds::FinishMap(const Task& task) {
   copy.mapped = true;
   m_.page(task.page).bring_failures[task.target] = 0;
   m_.tickets.Recheck(task.page);
-  m_.goals.ReconsiderGoal(task.page);
-  m_.facts.UpdateFacts(task.page);
+  m_.goals.Reconsider(task.page);
+  m_.facts.Update(task.page);
 }
 
 void TaskEnds::FinishFill(const Task& task) {
@@ -56,22 +54,24 @@ void TaskEnds::FinishFill(const Task& task) {
       task.page, task, task.fill == FillKind::kUndefined ? CopyState::kPlaced : CopyState::kValid);
 }
 
-void TaskEnds::FinishCopy(const Task& task) {
-  Page& p = m_.page(task.page);
-  PageCopy& source = p.copies[task.source];
-  --source.readers;
+/// Takes a copy that has ended, well or not, off what is in flight.
+void TaskEnds::EndCopy(const Task& task) {
+  --m_.page(task.page).copies[task.source].readers;
   --m_.link(task.source, task.target).in_flight[DirectionIndex(task.source, task.target)];
   if (task.evict) --m_.tiers[task.source].leaving;
   if (task.purpose == Purpose::kClean) --m_.tiers[task.source].cleaning;
+}
+
+void TaskEnds::FinishCopy(const Task& task) {
+  Page& p = m_.page(task.page);
+  PageCopy& source = p.copies[task.source];
+  EndCopy(task);
   p.copies[task.target].mapped = task.map;
   p.copies[task.target].state = CopyState::kValid;
-  if (task.target > task.source) {
-    m_.tiers[task.target].write_failures = 0;
-    LiftFence(&m_.tiers[task.target]);
-  }
+  if (task.target > task.source) m_.fences.NoteWrite(task.target);
   if (task.target == m_.last_tier()) m_.frames.DropStale(task.page);
   const bool keeps = task.target < task.source && task.source != m_.last_tier();
-  if (keeps && m_.follower.FollowsPlan()) m_.tiers[task.source].brought_up.insert(task.page);
+  if (keeps && m_.plan_follower.FollowsPlan()) m_.tiers[task.source].brought_up.insert(task.page);
   const bool passed = source.transit && !m_.facts.PinnedAt(p, task.source);
   if (source.readers == 0 && !source.mapping && (source.leaving || passed)) {
     LeaveSource(task.page, task.source);
@@ -94,7 +94,7 @@ void TaskEnds::Arrive(PageIndex index, const Task& task, CopyState state) {
   Page& p = m_.page(index);
   p.copies[task.target].state = state;
   p.copies[task.target].under_way = false;
-  if (p.write_pinned) m_.tickets.PinForWrite(index, task.target);
+  if (p.write_pinned) m_.copies.PinForWrite(index, task.target);
   const bool replaced = std::exchange(p.refused, false) && IsRefill(task);
   if (replaced && p.copies[m_.last_tier()].state == CopyState::kValid)
     LoseSource(index, m_.last_tier());
@@ -105,8 +105,8 @@ void TaskEnds::Arrive(PageIndex index, const Task& task, CopyState state) {
     p.coming_tier = kNoTier;
   }
   m_.tickets.Recheck(index);
-  m_.goals.ReconsiderGoal(index);
-  m_.facts.UpdateFacts(index);
+  m_.goals.Reconsider(index);
+  m_.facts.Update(index);
   m_.tickets.ReleaseLate(index);
 }
 
@@ -125,15 +125,15 @@ void TaskEnds::On(const TaskFailed& event) {
              (lost || p.copies[task.source].state != CopyState::kValid)) {
     LoseSource(task.page, task.source);
   } else if (task.kind == TaskKind::kCopy && task.target > task.source) {
-    NoteWriteFailure(task.target);
+    m_.fences.NoteWriteFailure(task.target);
     const bool wanted = !task.evict && task.purpose != Purpose::kClean;
     if (wanted) NoteBringFailure(task);
   } else {
     NoteBringFailure(task);
   }
   m_.tickets.Recheck(task.page);
-  m_.goals.ReconsiderGoal(task.page);
-  m_.facts.UpdateFacts(task.page);
+  m_.goals.Reconsider(task.page);
+  m_.facts.Update(task.page);
   m_.tickets.ReleaseLate(task.page);
 }
 
@@ -163,26 +163,20 @@ void TaskEnds::AbandonTarget(const Task& task) {
     target.mapping = false;
     return;
   }
-  if (target.transit) {
-    --m_.tiers[task.target].transit_used[static_cast<std::size_t>(target.transit_direction)];
-  }
+  if (target.transit) m_.frames.EndTransit(target, task.target);
   if (m_.facts.PinnedAt(p, task.target)) {
     // The page's lease keeps the frame, without content.
     target.state = CopyState::kPlaced;
     target.under_way = target.mapped = false;
   } else {
-    m_.frames.GiveFrame(task.target, target.frame, task.page);
+    m_.frames.Give(task.target, target.frame, task.page);
     target = PageCopy{};
   }
   if (task.target == m_.last_tier()) m_.copies.RestoreDoomed(task.page);
   m_.frames.DropHeld(task.page);
   if (task.kind == TaskKind::kFill) return;
-  PageCopy& source = p.copies[task.source];
-  --source.readers;
-  --m_.link(task.source, task.target).in_flight[DirectionIndex(task.source, task.target)];
-  if (task.evict) --m_.tiers[task.source].leaving;
-  if (task.purpose == Purpose::kClean) --m_.tiers[task.source].cleaning;
-  source.leaving = false;
+  EndCopy(task);
+  p.copies[task.source].leaving = false;
 }
 
 void TaskEnds::LoseSource(PageIndex index, TierIndex source) {
@@ -199,9 +193,7 @@ void TaskEnds::LoseSource(PageIndex index, TierIndex source) {
     if (p.copies[t].state == CopyState::kValid) return;
   }
   for (const auto& [number, task] : m_.tasks) {
-    const bool brings = task.kind == TaskKind::kCopy ||
-                        (task.kind == TaskKind::kFill && task.fill != FillKind::kUndefined);
-    if (task.page == index && brings) return;
+    if (task.page == index && BringsContent(task)) return;
   }
   if (!p.file_home && !p.reproducible) LoseContent(index, source);
 }
@@ -214,7 +206,7 @@ void TaskEnds::LoseContent(PageIndex index, TierIndex tier) {
   p.lost = true;
   ++m_.counters.pages_lost;
   m_.Emit(LosePage{index, tier});
-  m_.goals.RemoveGoal(index);
+  m_.goals.Remove(index);
   FailWaiting(index, TicketFailure::kPageLost, tier);
 }
 
@@ -234,33 +226,13 @@ void TaskEnds::FailWaiting(PageIndex index, TicketFailure reason, TierIndex tier
   }
 }
 
-void TaskEnds::NoteWriteFailure(TierIndex tier) {
-  TierState& target = m_.tiers[tier];
-  if (++target.write_failures < kWriteFailuresMax) return;
-  target.write_failures = 0;
-  if (!target.fenced) m_.Emit(FenceTier{tier});
-  target.fenced = true;
-  target.fenced_before = m_.next_arrival;
-}
-
-/// Lifts the tier's fence. Pages doomed in the last tier were free to leave the others while there
-/// was nowhere else to go.
-void TaskEnds::LiftFence(TierState* tier) {
-  if (!tier->fenced) return;
-  tier->fenced = false;
-  if (tier != &m_.tiers[m_.last_tier()]) return;
-  for (PageIndex index = 0; index < m_.pages.size(); ++index) {
-    if (m_.pages[index].copies[m_.last_tier()].doomed) m_.facts.UpdateFacts(index);
-  }
-}
-
 /// Failures count per page. A page that cannot be brought fails its waiters, however well others
 /// come.
 void TaskEnds::NoteBringFailure(const Task& task) {
   std::uint8_t& failures = m_.page(task.page).bring_failures[task.target];
   if (++failures < kBringFailuresMax) return;
   failures = 0;
-  m_.goals.RemoveGoal(task.page);
+  m_.goals.Remove(task.page);
   m_.page(task.page).hint_tier = kNoTier;
   m_.page(task.page).given_up = true;
   FailWaiting(task.page, TicketFailure::kTierFull, task.target);
@@ -270,9 +242,7 @@ void TaskEnds::On(const TaskUnderWay& event) {
   const auto found = m_.tasks.find(event.task);
   if (found == m_.tasks.end()) return;
   const Task& task = found->second;
-  const bool brings = task.kind == TaskKind::kCopy ||
-                      (task.kind == TaskKind::kFill && task.fill != FillKind::kUndefined);
-  if (!brings) return;
+  if (!BringsContent(task)) return;
   PageCopy& copy = m_.page(task.page).copies[task.target];
   copy.under_way = true;
   copy.mapped = task.map;
@@ -282,7 +252,7 @@ void TaskEnds::On(const TaskUnderWay& event) {
 /// The page did not arrive in `tier`, where its lease may have written: neither what was written
 /// nor the bytes of before are its content.
 void TaskEnds::LoseWritten(PageIndex index, TierIndex tier) {
-  m_.tickets.PinForWrite(index, tier);
+  m_.copies.PinForWrite(index, tier);
   m_.tickets.ReleaseLate(index);
   Page& p = m_.page(index);
   if (!p.exists || !p.content) return;  // a discard that waited for the lease came

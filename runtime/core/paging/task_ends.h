@@ -3,14 +3,13 @@
 #include "runtime/core/actions.h"
 #include "runtime/core/events.h"
 #include "runtime/core/state/page.h"
-#include "runtime/core/state/tier_state.h"
 
 namespace sluice::core {
 
 struct Machine;
 
-/// Ends tasks: pages that have arrived, and pages that have failed to. Threads: externally
-/// synchronised.
+/// News of tasks: pages that have arrived, are under way, or have failed to come. Threads:
+/// externally synchronised.
 class TaskEnds {
  public:
   explicit TaskEnds(Machine& machine) : m_(machine) {}
@@ -18,11 +17,11 @@ class TaskEnds {
   void On(const TaskDone& event);
   void On(const TaskFailed& event);
   void On(const TaskUnderWay& event);
-  void LiftFence(TierState* tier);
 
  private:
   Task TakeTask(TaskNumber number);
   void FinishMap(const Task& task);
+  void EndCopy(const Task& task);
   void FinishCopy(const Task& task);
   void FinishFill(const Task& task);
   void LeaveSource(PageIndex index, TierIndex source);
@@ -33,7 +32,6 @@ class TaskEnds {
   void LoseSource(PageIndex index, TierIndex source);
   void LoseContent(PageIndex index, TierIndex tier);
   void LoseWritten(PageIndex index, TierIndex tier);
-  void NoteWriteFailure(TierIndex tier);
   void NoteBringFailure(const Task& task);
   void FailWaiting(PageIndex index, TicketFailure reason, TierIndex tier);
 

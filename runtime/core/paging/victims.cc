@@ -14,9 +14,6 @@ constexpr std::size_t kFewPages = 2048;
 
 }  // namespace
 
-/// The policy's victim for the claim. Thousands of pages that a ticket lacks may ask one after the
-/// other while nothing changes. If none of their own copies is concerned, all get one answer. (An
-/// online policy may decide by the page that the room is for.)
 std::optional<PageIndex> Victims::VictimFor(TierIndex tier, const Claim& claim) {
   const auto ask = [&] {
     return AskVictim(
@@ -31,8 +28,6 @@ std::optional<PageIndex> Victims::VictimFor(TierIndex tier, const Claim& claim) 
   return last.victim;
 }
 
-/// A victim when nothing moves: two pages of one ticket may each sit where the other is wanted. The
-/// one that arrives displaces the other, which comes back by another way.
 std::optional<PageIndex> Victims::VictimOnItsWay(TierIndex tier, const Claim& claim) const {
   if (claim.purpose != Purpose::kDemand || !claim.arrives || !m_.tasks.empty()) return std::nullopt;
   return AskVictim(tier, claim.page, [&](PageIndex index) {
@@ -53,9 +48,6 @@ bool Victims::LeavesForNothing(TierIndex tier, PageIndex index, const Claim& cla
          MayEvict(tier, index, claim);
 }
 
-/// A victim that leaves for nothing. Only pages that are known to leave so are looked at, not
-/// thousands of others. All are looked at when nothing is in flight, so that this is the last
-/// resort.
 std::optional<PageIndex> Victims::VictimForNothing(TierIndex tier, const Claim& claim) const {
   const auto leaves = [&](PageIndex page) { return LeavesForNothing(tier, page, claim); };
   const bool all_known =
@@ -92,14 +84,11 @@ bool Victims::MayEvict(TierIndex tier, PageIndex index, const Claim& claim) cons
   return m_.facts.MayDrop(p, tier) || (p.lowest > tier && !m_.tiers[tier + 1].fenced);
 }
 
-/// Whether the page's copy in `tier` is needed for the very move that the claim is for.
 bool Victims::Moves(PageIndex index, TierIndex tier, const Claim& claim) const {
   return index == claim.page ||
          (index == claim.mover && m_.pages[index].copies[tier].state == CopyState::kValid);
 }
 
-/// Whether a waiting ticket up to `arrival` needs the page's copy in `tier`: it is where the ticket
-/// wants it, or the one that the way there starts from.
 bool Victims::WantedUpTo(const Page& p, TierIndex tier, std::uint64_t arrival) const {
   return std::any_of(p.queue.begin(), p.queue.end(), [&](const Need* need) {
     const bool waits = need->ticket->kind == TicketKind::kAcquire && !need->ticket->granted &&
@@ -107,7 +96,7 @@ bool Victims::WantedUpTo(const Page& p, TierIndex tier, std::uint64_t arrival) c
     if (!waits || need->ready) return waits && need->request.tier == tier;
     const bool brings = need->request.mode != PageMode::kOverwrite;
     return need->request.tier == tier ||
-           (brings && m_.movement.BestSource(p, need->request.tier) == tier);
+           (brings && m_.copies.BestSource(p, need->request.tier) == tier);
   });
 }
 

@@ -37,13 +37,6 @@ PlanInput PlanFollower::RecordedPlan(KeyIndex key) const {
   return input;
 }
 
-/// Follows the plan of the key, from the begin of an iteration or from the middle of one, when a
-/// plan comes. Moves of earlier steps are left to the pump. `moved`: the iteration is not the
-/// expected one.
-///
-/// A plan that begins finds pages that others left. Those that it has come again before their next
-/// use are let go, the furthest first; without their frames, pages would leave that it keeps. (With
-/// several links this gained nothing, as pages leave there for other reasons, too.)
 void PlanFollower::FollowPlan(KeyIndex key, bool moved) {
   if (moved) LeavePlan();
   const auto found = plans_.find(key);
@@ -71,7 +64,6 @@ std::size_t PlanFollower::PlannedStep(Position position) const {
   return (position - plan_since_) % plan_->leaves.size();
 }
 
-/// Leaves the plan. Moves that it has begun come to their end; no more are begun.
 void PlanFollower::LeavePlan() {
   plan_ = nullptr;
   for (TierState& state : m_.tiers) {
@@ -82,7 +74,6 @@ void PlanFollower::LeavePlan() {
   late_.clear();
 }
 
-/// Drops plans of schedules that are not kept any more.
 void PlanFollower::DropPlans() {
   absl::erase_if(plans_, [this](const auto& entry) { return !m_.book.Has(entry.first); });
 }
@@ -109,8 +100,7 @@ void PlanFollower::FetchPlanned(const PlannedFetch& fetch, Position position) {
     if (!p.exists || p.dying || p.lost || !p.content || p.given_up) continue;
     if (p.next_use < position) continue;  // the page is used before, and so will be there
     StayPlanned(i, fetch.tier, position);
-    if (!IsAbove(p, fetch.tier))
-      m_.goals.AddGoal(i, Goal{fetch.tier, fetch.mode, fetch.map, position});
+    if (!IsAbove(p, fetch.tier)) m_.goals.Add(i, Goal{fetch.tier, fetch.mode, fetch.map, position});
   }
 }
 
@@ -121,10 +111,9 @@ void PlanFollower::StayPlanned(PageIndex index, TierIndex tier, Position positio
   copy.stays_for = position;
   if (!copy.leaving || m_.tiers[tier].starved_arrival != UINT64_MAX) return;
   copy.leaving = false;
-  m_.facts.UpdateFacts(index);
+  m_.facts.Update(index);
 }
 
-/// The step's pages have been given back. One that began before the plan is none of it.
 void PlanFollower::EndPlannedStep(Position position) {
   if (plan_ == nullptr || position == kNever || position < plan_since_) return;
   for (const DueLeave& late : std::exchange(late_, {})) AddLeave(late);
@@ -149,8 +138,6 @@ void PlanFollower::AddLeave(const DueLeave& due) {
   (leave.stays ? state.cleans : state.leaves).push_back(due);
 }
 
-/// Sends away the pages of each tier that are due, then writes those that are to stay. Both go in
-/// order, as far as the link takes them.
 void PlanFollower::ContinueLeaves() {
   for (TierState& state : m_.tiers) {
     if (ContinueLeaves(&state.leaves)) ContinueLeaves(&state.cleans);
@@ -161,14 +148,11 @@ bool PlanFollower::SavesTraffic() const {
   return FollowsPlan() && m_.options.objective == Objective::kTraffic;
 }
 
-/// Whether nothing else leaves for want of frames, as what is planned to leave goes on: to save
-/// traffic, or where the last link binds.
 bool PlanFollower::LeavesMakeRoom(TierIndex tier) const {
   if (m_.tiers[tier].leaves.empty() || m_.tasks.empty()) return false;
   return SavesTraffic() || (tier == 0 && FollowsPlan() && plan_->leaves_make_room);
 }
 
-/// Whether the plan has the page, when it leaves the tier above, stay in `tier` until its next use.
 bool PlanFollower::IsKept(PageIndex index, TierIndex tier) const {
   const Position use = m_.pages[index].next_use;
   if (!FollowsPlan() || tier >= m_.last_tier() || use == kNever || use < plan_since_) return false;
@@ -258,8 +242,6 @@ bool PlanFollower::IsLetGo(TierIndex tier, const DueLeave& due) const {
   return idle && IsDue(due, due.leave.first_page) && m_.facts.FreeToLeave(p, tier);
 }
 
-/// Drops a page that was let go. Pages that come ahead displace no others. In the fastest tier, the
-/// page is one whose next use comes after that of the claim. Returns whether there was such a page.
 bool PlanFollower::DropLetGo(TierIndex tier, const Claim& claim) {
   std::deque<DueLeave>& let_go = m_.tiers[tier].let_go;
   while (!let_go.empty()) {

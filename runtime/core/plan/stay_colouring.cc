@@ -6,7 +6,6 @@
 #include <queue>
 #include <set>
 #include <tuple>
-#include <utility>
 
 namespace sluice::core {
 namespace {

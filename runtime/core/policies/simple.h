@@ -56,7 +56,6 @@ class Lfu : public Replacement {
   std::uint64_t clock_ = 0;
 };
 
-/// Costs of a page that leaves and comes back.
 /// Greedy-Dual-Size-Frequency (Cherkasova, "Improving WWW proxies performance with
 /// Greedy-Dual-Size-Frequency caching policy", HP Laboratories HPL-98-69R1, 1998): evicts the page
 /// with the least value L + uses * cost / size. L is the value that the last victim had at the time

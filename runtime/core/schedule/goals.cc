@@ -6,9 +6,9 @@
 
 namespace sluice::core {
 
-void Goals::AddGoal(PageIndex index, const Goal& goal) {
+void Goals::Add(PageIndex index, const Goal& goal) {
   Page& p = m_.page(index);
-  RemoveGoal(index);
+  Remove(index);
   if (p.held_tier != goal.tier && !m_.victims.WantedUpTo(p, p.held_tier, UINT64_MAX))
     m_.frames.DropHeld(index);
   p.goal = goal;
@@ -20,7 +20,7 @@ void Goals::AddGoal(PageIndex index, const Goal& goal) {
   goals_.Insert(goal, index, m_.book.now());
 }
 
-void Goals::RemoveGoal(PageIndex index) {
+void Goals::Remove(PageIndex index) {
   Page& p = m_.page(index);
   DequeueGoal(p, index);
   p.goal = Goal{};
@@ -32,21 +32,19 @@ bool Goals::GoalReached(const Page& p) const {
   return (copy.state == CopyState::kValid || placed) && (!p.goal.map || copy.mapped);
 }
 
-/// Takes up the page's goal again after something about the page has changed: the one it has, or
-/// the next use that a prefetch cursor has passed already.
-void Goals::ReconsiderGoal(PageIndex index) {
+void Goals::Reconsider(PageIndex index) {
   Page& p = m_.page(index);
   if (!p.exists) return;
   if (p.goal.tier != kNoTier) {
     const Goal goal = p.goal;
-    AddGoal(index, goal);
+    Add(index, goal);
     return;
   }
   if (p.given_up) return;
   if (m_.options.prefetch_ops == 0 || p.next_use == kNever || p.next_tier >= m_.last_tier()) return;
   if (p.next_use >= m_.tiers[p.next_tier].cursor || p.lost) return;
   if (!p.content && p.next_mode != PageMode::kOverwrite) return;
-  AddGoal(index, Goal{p.next_tier, p.next_mode, p.next_map, p.next_use});
+  Add(index, Goal{p.next_tier, p.next_mode, p.next_map, p.next_use});
 }
 
 /// Whether the page is held or awaited by tickets in a way that decides its fate without a goal.
@@ -56,7 +54,7 @@ bool Goals::BlockedByQueue(const Page& p) const {
          });
 }
 
-void Goals::ContinueGoals() {
+void Goals::Continue() {
   goals_.Wake(m_.book.now());
   // Moving one page may end or renew the goals of others, so the place is kept by value.
   for (auto place = NextGoal(std::nullopt); place.has_value(); place = NextGoal(place)) {
@@ -112,7 +110,7 @@ void Goals::ContinueGoal(PageIndex index) {
   if (progress == Progress::kBlocked) {
     state.ahead_blocked = true;
   } else if (progress == Progress::kReady) {
-    RemoveGoal(index);
+    Remove(index);
   } else {
     DequeueGoal(p, index);
   }
@@ -124,7 +122,6 @@ void Goals::DequeueGoal(Page& p, PageIndex index) {
   p.goal_queued = false;
 }
 
-/// One prefetch, however many hops it takes.
 void Goals::NoteComing(Page& p, TierIndex tier) {
   const bool goes_on = p.coming_tier != kNoTier || p.prefetched_tier != kNoTier;
   p.coming_tier = tier;
@@ -134,13 +131,27 @@ void Goals::NoteComing(Page& p, TierIndex tier) {
   ++m_.counters.prefetch_open;
 }
 
-/// Counts how the page's prefetch came out, if it has one.
 void Goals::EndPrefetch(Page& p, std::uint64_t* counter) {
   if (p.coming_tier == kNoTier && p.prefetched_tier == kNoTier) return;
   p.coming_tier = kNoTier;
   p.prefetched_tier = kNoTier;
   --m_.counters.prefetch_open;
   ++*counter;
+}
+
+bool Goals::TryNow(PageIndex index, const Goal& goal) {
+  Remove(index);
+  Page& p = m_.page(index);
+  p.goal = goal;
+  if (GoalReached(p)) {
+    p.goal = Goal{};
+    return true;
+  }
+  if (BlockedByQueue(p)) return true;  // the goal is taken up when the queue has moved on
+  const Claim claim{Purpose::kAhead, UINT64_MAX, goal.position, index};
+  const Progress progress = m_.movement.Advance(index, goal, claim);
+  if (progress != Progress::kInFlight) p.goal = Goal{};
+  return progress != Progress::kBlocked;
 }
 
 }  // namespace sluice::core

@@ -28,8 +28,8 @@ void Lookahead::Hint(PageIndex index, const Goal& goal, bool comes) {
   Page& p = m_.page(index);
   p.hint_tier = goal.tier;
   p.hinted = goal.position;
-  if (comes) m_.goals.AddGoal(index, goal);
-  m_.facts.UpdateFacts(index);
+  if (comes) m_.goals.Add(index, goal);
+  m_.facts.Update(index);
 }
 
 /// Takes the policy's own advice; false when it has none.
@@ -52,10 +52,10 @@ bool Lookahead::FollowAdvice(TierIndex tier) {
 void Lookahead::RefreshNextUses() {
   for (PageIndex i = 0; i < m_.pages.size(); ++i) {
     if (!m_.pages[i].exists) continue;
-    m_.goals.RemoveGoal(i);
+    m_.goals.Remove(i);
     m_.pages[i].hint_tier = kNoTier;
     SetNextUse(i, m_.book.now());
-    m_.facts.UpdateFacts(i);
+    m_.facts.Update(i);
   }
   for (TierState& state : m_.tiers) {
     state.cursor = m_.book.now();
@@ -63,7 +63,6 @@ void Lookahead::RefreshNextUses() {
   }
 }
 
-/// Sets the page's next use. UpdateFacts tells the policy of it.
 void Lookahead::SetNextUse(PageIndex index, Position from) {
   Page& p = m_.page(index);
   const NextUse next =
@@ -72,19 +71,17 @@ void Lookahead::SetNextUse(PageIndex index, Position from) {
   p.next_tier = next.tier;
   p.next_mode = next.mode;
   p.next_map = next.map;
-  if (p.goal.tier != kNoTier && p.goal.position < from) m_.goals.RemoveGoal(index);
+  if (p.goal.tier != kNoTier && p.goal.position < from) m_.goals.Remove(index);
 }
 
-/// Walks the recorded ops from the cursor on and fetches pages that they need in `tier`. For ops of
-/// faster tiers it stages pages that are below `tier`. It ends when frames or the window run out.
 void Lookahead::PrefetchInto(TierIndex tier) {
   TierState& state = m_.tiers[tier];
-  if (!state.advised) {  // once per event, so that a policy without an end to its advice ends
+  if (!state.advised) {  // once per batch, so that a policy without an end to its advice ends
     state.advised = true;
     if (FollowAdvice(tier)) m_.pump_again = true;  // the advice's goals are taken up
   }
   if (m_.options.prefetch_ops == 0 || !m_.book.following() || m_.book.empty()) return;
-  if (state.ahead_blocked || m_.follower.SavesTraffic()) return;
+  if (state.ahead_blocked || m_.plan_follower.SavesTraffic()) return;
   if (state.cursor < m_.book.now()) {
     state.cursor = m_.book.now();
     state.cursor_request = 0;
@@ -111,7 +108,7 @@ bool Lookahead::WindowIsSmall(TierIndex tier, Position end) const {
 /// Wants a page ahead. Returns false when nothing more can be fetched now.
 bool Lookahead::WantAhead(TierIndex tier, const PageRequest& request, Position position) {
   if (request.tier > tier || request.page >= m_.pages.size()) return true;
-  Page& p = m_.page(request.page);
+  const Page& p = m_.page(request.page);
   if (!p.exists || p.dying || p.lost || p.given_up || p.next_use != position) return true;
   const bool overwrite = request.mode == PageMode::kOverwrite;
   if (!p.content && !overwrite) return true;  // reads as zeros: nothing to fetch
@@ -125,21 +122,7 @@ bool Lookahead::WantAhead(TierIndex tier, const PageRequest& request, Position p
     }
     goal = Goal{tier, PageMode::kRead, false, position};
   }
-  m_.goals.RemoveGoal(request.page);
-  p.goal = goal;
-  if (m_.goals.GoalReached(p)) {
-    p.goal = Goal{};
-    return true;
-  }
-  if (m_.goals.BlockedByQueue(p)) return true;  // the goal is taken up when the queue has moved on
-  const Claim claim{Purpose::kAhead, UINT64_MAX, position, request.page};
-  const Progress progress = m_.movement.Advance(request.page, goal, claim);
-  if (progress == Progress::kBlocked) {
-    p.goal = Goal{};
-    return false;
-  }
-  if (progress == Progress::kReady) p.goal = Goal{};
-  return true;
+  return m_.goals.TryNow(request.page, goal);
 }
 
 /// The page that is used last of those that have to be written to leave and are not used before
@@ -155,14 +138,13 @@ std::optional<PageIndex> Lookahead::VictimToClean(TierIndex tier, Position horiz
       tier, m_.options.policy->VictimToWrite(tier, m_.online ? 0 : horizon, cleans), cleans);
 }
 
-/// Writes the pages that are used last, while a link has room, so that later evictions are free.
 void Lookahead::CleanAhead(TierIndex tier) {
   TierState& state = m_.tiers[tier];
   const auto target = static_cast<std::uint32_t>(m_.options.clean_share * state.pool.limit());
   const Position horizon = m_.book.now() + m_.options.prefetch_ops;
   const bool closed = m_.tiers[tier + 1].fenced ||
                       m_.movement.LinkFull(tier, static_cast<TierIndex>(tier + 1), Purpose::kClean);
-  if (m_.follower.FollowsPlan() || closed) return;
+  if (m_.plan_follower.FollowsPlan() || closed) return;
   while (state.pool.free_count() + state.candidates_free + state.leaving + state.cleaning <
          target) {
     const std::optional<PageIndex> victim = VictimToClean(tier, horizon);

@@ -16,9 +16,15 @@ class Lookahead {
   explicit Lookahead(Machine& machine) : m_(machine) {}
 
   void On(const PrefetchPages& event);
+  /// Sets the next use of every page anew, as another schedule is followed or none. Goals end.
   void RefreshNextUses();
+  /// Sets the page's next use. Update tells the policy of it.
   void SetNextUse(PageIndex index, Position from);
+  /// Walks the recorded ops from the cursor on and fetches pages that they need in `tier`. For ops
+  /// of faster tiers it stages pages that are below `tier`. It ends when frames or the window run
+  /// out.
   void PrefetchInto(TierIndex tier);
+  /// Writes the pages that are used last, while a link has room, so that later evictions are free.
   void CleanAhead(TierIndex tier);
 
  private:

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "runtime/core/actions.h"
@@ -189,6 +188,19 @@ inline bool Restores(FillKind fill) {
 /// Whether the task restores a page from its file or its callback.
 inline bool IsRefill(const Task& task) {
   return task.kind == TaskKind::kFill && Restores(task.fill);
+}
+
+/// Whether the task brings bytes that the page is to have.
+inline bool BringsContent(const Task& task) {
+  return task.kind == TaskKind::kCopy ||
+         (task.kind == TaskKind::kFill && task.fill != FillKind::kUndefined);
+}
+
+/// Whether a discard or free is queued on the page.
+inline bool IsToBeKilled(const Page& p) {
+  return std::any_of(p.queue.begin(), p.queue.end(), [](const Need* need) {
+    return need->ticket->kind != TicketKind::kAcquire;
+  });
 }
 
 }  // namespace sluice::core

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -8,9 +9,9 @@
 #include <vector>
 
 #include "runtime/core/core.h"
-#include "runtime/core/plan/home_frames.h"
 #include "runtime/core/plan/plan.h"
 #include "runtime/core/state/frame_pool.h"
+#include "runtime/core/state/home_frames.h"
 #include "runtime/core/state/mapped_pages.h"
 #include "runtime/core/state/page.h"
 
@@ -60,17 +61,16 @@ struct TierState {
   std::deque<DueLeave> let_go;     ///< pages that were to leave and are clean: there until needed
   std::set<PageIndex> brought_up;  ///< pages brought up from this tier while a plan was followed
   Answer answer;                   ///< last answer to a ticket
-  // Members of one pump:
+  std::optional<FrameIndex> budget_target;  ///< target of a SetBudget without an answer yet
+  FrameIndex budget_before = 0;
+  bool advised = false;  ///< true if the policy's advice has been taken, per batch of events
+  // Members of one round of the pump:
   /// Arrival of the first ticket that wanted a frame and got none.
   std::uint64_t starved_arrival = UINT64_MAX;
   bool starved = false;
   bool ahead_blocked = false;  ///< true if a goal waits: later ones must not overtake it
   std::uint32_t deficit = 0;   ///< frames wanted in vain
   bool no_victim = false;
-  /// Whether the policy's advice has been taken, per event.
-  bool advised = false;
-  std::optional<FrameIndex> budget_target;  ///< target of a SetBudget without an answer yet
-  FrameIndex budget_before = 0;
 };
 
 /// Copies in flight over the link between two neighbours, down and up (see DirectionIndex).

@@ -100,7 +100,8 @@ TEST(ValidateFlagsTest, WrongOnesAreNamed) {
         << wrong;
   }
   EXPECT_THAT(Read({"--config", kConfig, "--budgets", "1001"}),
-              IsStatus(absl::StatusCode::kInvalidArgument, "is not a whole number from 1 to 1000"));
+              IsStatus(absl::StatusCode::kInvalidArgument,
+                       "is not a whole number from 1 to 1000; give percents, as 50,75,100"));
   EXPECT_THAT(Read({}), IsStatus(absl::StatusCode::kInvalidArgument, "--config"));
 }
 

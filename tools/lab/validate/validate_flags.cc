@@ -26,7 +26,12 @@ absl::StatusOr<std::vector<int>> ReadPercents(const Arguments& arguments) {
   std::vector<int> percents;
   for (const std::string& text :
        std::vector<std::string>(absl::StrSplit(arguments.Value("--budgets", "50,75,100"), ','))) {
-    SLUICE_ASSIGN_OR_RETURN(const int percent, ParseNumber("--budgets", text, {1, 1000}));
+    const absl::StatusOr<int> read = ParseNumber("--budgets", text, {1, 1000});
+    if (!read.ok()) {
+      const std::string why(read.status().message());
+      return absl::InvalidArgumentError(why + "; give percents, as 50,75,100");
+    }
+    const int percent = *read;
     if (std::find(percents.begin(), percents.end(), percent) != percents.end()) {
       return absl::InvalidArgumentError(fmt::format("--budgets: {} is named twice", percent));
     }

@@ -4,7 +4,7 @@ namespace sluice::core {
 namespace {
 
 /// Page-outs that began when nobody waited for them, and that somebody waits for now.
-class HastenTest : public CoreFixture {
+class HasteningTest : public CoreFixture {
  protected:
   /// Makes two tiers, and fills the `fast` frames of the first with written pages. Returns the
   /// tasks that clean them, in the order of their start.
@@ -31,7 +31,7 @@ class HastenTest : public CoreFixture {
   using Tasks = std::vector<TaskNumber>;
 };
 
-TEST_F(HastenTest, ATicketThatLacksAFrameHastensOnePageOut) {
+TEST_F(HasteningTest, ATicketThatLacksAFrameHastensOnePageOut) {
   const std::vector<StartCopy> cleaning = CleanAll(4);
   const TicketNumber ticket = Acquire({Read(4)});
   ASSERT_EQ(Hastened(actions()), Tasks{cleaning[0].task}) << "the oldest";
@@ -42,7 +42,7 @@ TEST_F(HastenTest, ATicketThatLacksAFrameHastensOnePageOut) {
   driver().CheckReplay();
 }
 
-TEST_F(HastenTest, OnePageOutPerWantedFrameIsHastenedOnce) {
+TEST_F(HasteningTest, OnePageOutPerWantedFrameIsHastenedOnce) {
   const std::vector<StartCopy> cleaning = CleanAll(4);
   Acquire({Read(4), Read(5)}, 0, 1);
   EXPECT_EQ(Hastened(actions()), (Tasks{cleaning[0].task, cleaning[1].task}));
@@ -55,7 +55,7 @@ TEST_F(HastenTest, OnePageOutPerWantedFrameIsHastenedOnce) {
   driver().CheckReplay();
 }
 
-TEST_F(HastenTest, AWriterHastensTheCopiesOfItsPageAlone) {
+TEST_F(HasteningTest, AWriterHastensTheCopiesOfItsPageAlone) {
   const std::vector<StartCopy> cleaning = CleanAll(4);
   const TicketNumber reader = Acquire({Read(cleaning[3].page)}, 0, 1);
   EXPECT_TRUE(Granted(reader)) << "pages are readable while they are cleaned";
@@ -74,7 +74,7 @@ TEST_F(HastenTest, AWriterHastensTheCopiesOfItsPageAlone) {
   driver().CheckReplay();
 }
 
-TEST_F(HastenTest, NobodyHastensWhileThereIsAnotherFrame) {
+TEST_F(HasteningTest, NobodyHastensWhileThereIsAnotherFrame) {
   std::vector<StartCopy> cleaning = CleanAll(4);
   driver().Done(cleaning[3].task);  // clean: it leaves for nothing
   const TicketNumber ticket = Acquire({Read(4)});
@@ -83,7 +83,7 @@ TEST_F(HastenTest, NobodyHastensWhileThereIsAnotherFrame) {
   EXPECT_TRUE(Granted(ticket));
 }
 
-TEST_F(HastenTest, APageThatStaysIsNotHastened) {
+TEST_F(HasteningTest, APageThatStaysIsNotHastened) {
   const std::vector<StartCopy> cleaning = CleanAll(2);
   const TicketNumber reader = Acquire({Read(cleaning[0].page)}, 0, 1);
   ASSERT_TRUE(Granted(reader));
@@ -92,13 +92,13 @@ TEST_F(HastenTest, APageThatStaysIsNotHastened) {
   driver().Drain();
 }
 
-TEST_F(HastenTest, AFetchAheadHastensNothing) {
+TEST_F(HasteningTest, AFetchAheadHastensNothing) {
   CleanAll(4);
   EXPECT_TRUE(Hastened(driver().Send(PrefetchPages{{Read(4)}})).empty());
   driver().Drain();
 }
 
-TEST_F(HastenTest, APageOutAheadOfNeedBecomesUrgent) {
+TEST_F(HasteningTest, APageOutAheadOfNeedBecomesUrgent) {
   // A hint displaces page 0; then a ticket wants that room.
   Start({.frames = {1, 64}, .policy = "lru"});
   Create({.segment = 9, .first_page = 0, .pages = 4, .lowest = 1});

@@ -1,4 +1,4 @@
-#include "runtime/core/plan/home_frames.h"
+#include "runtime/core/state/home_frames.h"
 
 #include "gtest/gtest.h"
 

@@ -6,7 +6,7 @@
 namespace sluice::core {
 namespace {
 
-class HomesTest : public CoreFixture {
+class FramesTest : public CoreFixture {
  protected:
   void StartKeeping(FrameIndex frames) {
     Start({.frames = {frames, 16}, .policy = "lru", .keeps_mappings = true});
@@ -14,7 +14,7 @@ class HomesTest : public CoreFixture {
   MappingCounters mappings() { return driver().core().tier(0).mappings; }
 };
 
-TEST_F(HomesTest, APageFindsItsFrameThoughOthersWereInIt) {
+TEST_F(FramesTest, APageFindsItsFrameThoughOthersWereInIt) {
   StartKeeping(1);
   Create(3, 1);
   for (int round = 0; round < 3; ++round) {
@@ -25,7 +25,7 @@ TEST_F(HomesTest, APageFindsItsFrameThoughOthersWereInIt) {
   EXPECT_EQ(mappings().in_place, 6u);
 }
 
-TEST_F(HomesTest, APageThatIsWantedElsewhereThanAtItsAddressKeepsItsHome) {
+TEST_F(FramesTest, APageThatIsWantedElsewhereThanAtItsAddressKeepsItsHome) {
   StartKeeping(1);
   Create(2, 1);
   RunOp({Mapped(Write(0))});
@@ -38,7 +38,7 @@ TEST_F(HomesTest, APageThatIsWantedElsewhereThanAtItsAddressKeepsItsHome) {
   EXPECT_EQ(mappings().in_place, 1u);
 }
 
-TEST_F(HomesTest, AFreedPageHasNoHome) {
+TEST_F(FramesTest, AFreedPageHasNoHome) {
   StartKeeping(1);
   Create(1, 1);
   RunOp({Mapped(Write(0))});
@@ -50,7 +50,7 @@ TEST_F(HomesTest, AFreedPageHasNoHome) {
   EXPECT_EQ(mappings().again, 0u);
 }
 
-TEST_F(HomesTest, ATierThatKeepsNoMappingsCountsNone) {
+TEST_F(FramesTest, ATierThatKeepsNoMappingsCountsNone) {
   Start({.frames = {1, 16}, .policy = "lru"});
   Create(2, 1);
   for (const PageIndex page : {0u, 1u, 0u, 1u}) RunOp({Mapped(Write(page))});

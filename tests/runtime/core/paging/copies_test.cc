@@ -15,7 +15,7 @@ using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
 /// Copies that may soon be unreadable, as a drive that fails tells of them.
-class AbandonedTest : public FaultsTest {
+class CopiesTest : public FaultsTest {
  protected:
   /// Page 0 is on its way down, for the ticket, when all frames below are abandoned.
   std::pair<TicketNumber, StartCopy> AbandonOnTheWay() {
@@ -30,7 +30,7 @@ class AbandonedTest : public FaultsTest {
   }
 };
 
-TEST_F(AbandonedTest, PagesOnlyInTheLastTierAreToldApart) {
+TEST_F(CopiesTest, PagesOnlyInTheLastTierAreToldApart) {
   StartTwoTiers(2);
   Create(4, 1);
   Create({.segment = 2, .first_page = 4, .pages = 1, .lowest = 1, .reproducible = true});
@@ -57,7 +57,7 @@ TEST_F(AbandonedTest, PagesOnlyInTheLastTierAreToldApart) {
   EXPECT_THAT(driver().core().PagesOnlyIn(all), Not(Contains(2))) << "page 2 is being freed";
 }
 
-TEST_F(AbandonedTest, AnAbandonedCopyStaysUntilThereIsAnother) {
+TEST_F(CopiesTest, AnAbandonedCopyStaysUntilThereIsAnother) {
   StartTwoTiers(1);
   Create(2, 1);
   WriteDown(0, 1);
@@ -75,7 +75,7 @@ TEST_F(AbandonedTest, AnAbandonedCopyStaysUntilThereIsAnother) {
   EXPECT_EQ(CopiesOut(RunOp({Read(1)})), 0u) << "the page is safe in its other place";
 }
 
-TEST_F(AbandonedTest, ACopyOnItsWayToAnAbandonedFrameIsMadeAgainBeforeItsSourceGoes) {
+TEST_F(CopiesTest, ACopyOnItsWayToAnAbandonedFrameIsMadeAgainBeforeItsSourceGoes) {
   const auto [other, leaves] = AbandonOnTheWay();
   const std::vector<Action> again = driver().Done(leaves.task);
   EXPECT_TRUE(Resident(0, 0) && Resident(0, 1));
@@ -89,7 +89,7 @@ TEST_F(AbandonedTest, ACopyOnItsWayToAnAbandonedFrameIsMadeAgainBeforeItsSourceG
   EXPECT_EQ(CopiesOut(RunOp({Read(1)})), 0u) << "the page is safe in its other place";
 }
 
-TEST_F(AbandonedTest, ACopyOnItsWayToAnAbandonedFrameIsGoodEnoughWhileNothingIsTaken) {
+TEST_F(CopiesTest, ACopyOnItsWayToAnAbandonedFrameIsGoodEnoughWhileNothingIsTaken) {
   const auto [other, leaves] = AbandonOnTheWay();
   driver().Done(leaves.task);
   FailCopiesTo(1, FailureKind::kTargetFull);
@@ -99,7 +99,7 @@ TEST_F(AbandonedTest, ACopyOnItsWayToAnAbandonedFrameIsGoodEnoughWhileNothingIsT
 }
 
 /// Three tiers whose middle one has only its transit frames left; pages from 3 on are to be used.
-class PassedTierTest : public AbandonedTest {
+class PassedTierTest : public CopiesTest {
  protected:
   void SetUp() override {
     Start({.frames = {2, 7, 64}, .policy = "lru", .transit_frames = 2});
@@ -154,7 +154,7 @@ TEST_F(PassedTierTest, APageOnItsWayUpIsStillOnlyInTheLastTier) {
   EXPECT_TRUE(Resident(3, 2) && !Resident(3, 1)) << "the copy turns back";
 }
 
-TEST_F(AbandonedTest, ACleanCopyOnItsWayToAnAbandonedFrameIsMadeAgain) {
+TEST_F(CopiesTest, ACleanCopyOnItsWayToAnAbandonedFrameIsMadeAgain) {
   Start({.frames = {2, 64}, .policy = "lru", .clean_share = 1});
   Create(2, 1);
   const TicketNumber writer = Acquire({Write(0)});
@@ -166,7 +166,7 @@ TEST_F(AbandonedTest, ACleanCopyOnItsWayToAnAbandonedFrameIsMadeAgain) {
   EXPECT_TRUE(Resident(0, 0) && Resident(0, 1));
 }
 
-TEST_F(AbandonedTest, AnAbandonedCopyIsGoodEnoughWhileNothingIsTaken) {
+TEST_F(CopiesTest, AnAbandonedCopyIsGoodEnoughWhileNothingIsTaken) {
   StartTwoTiers(2);
   Create(4, 1);
   RunOp({Write(0)});
@@ -192,7 +192,7 @@ TEST_F(AbandonedTest, AnAbandonedCopyIsGoodEnoughWhileNothingIsTaken) {
 }
 
 /// A policy that thinks a page free to leave is asked for pages to write and does not name it.
-TEST_F(AbandonedTest, ThePolicyIsToldThatAnAbandonedCopyIsNotEnoughAnyMore) {
+TEST_F(CopiesTest, ThePolicyIsToldThatAnAbandonedCopyIsNotEnoughAnyMore) {
   std::vector<std::string> log;
   Start({.frames = {5, 64},
          .policy = "lru",

@@ -1,6 +1,5 @@
-#include "runtime/core/state/waits.h"
-
 #include "gmock/gmock.h"
+#include "runtime/core/waits.h"
 #include "tests/runtime/core/core_fixture.h"
 
 namespace sluice::core {
@@ -9,7 +8,7 @@ namespace {
 using ::testing::IsEmpty;
 
 /// Causes of tickets' waits, and their times by the driver's clock.
-class WaitsTest : public CoreFixture {
+class WaitCausesTest : public CoreFixture {
  protected:
   /// A fast tier of `fast` frames and 16 pages below it, of which the first `written` are written
   /// one after another.
@@ -48,7 +47,7 @@ class WaitsTest : public CoreFixture {
   }
 };
 
-TEST_F(WaitsTest, APageThatIsFetchedIsWaitedForAsARead) {
+TEST_F(WaitCausesTest, APageThatIsFetchedIsWaitedForAsARead) {
   StartWith(4, 5);  // page 0 had to leave
   driver().Send(DiscardPages{1, 1});
   const WaitSplit::Time begin = now();
@@ -59,7 +58,7 @@ TEST_F(WaitsTest, APageThatIsFetchedIsWaitedForAsARead) {
   EXPECT_THAT(Waits(), IsEmpty());
 }
 
-TEST_F(WaitsTest, AFrameWhosePageIsWrittenFirstIsWaitedForAsAWrite) {
+TEST_F(WaitCausesTest, AFrameWhosePageIsWrittenFirstIsWaitedForAsAWrite) {
   StartWith(2, 3);
   const WaitSplit::Time begin = now();
   const TicketNumber ticket = Acquire({Read(0)});
@@ -79,7 +78,7 @@ TEST_F(WaitsTest, AFrameWhosePageIsWrittenFirstIsWaitedForAsAWrite) {
   EXPECT_EQ(split.of(WaitFor::kRead), now() - written);
 }
 
-TEST_F(WaitsTest, BothTogetherAreTheWait) {
+TEST_F(WaitCausesTest, BothTogetherAreTheWait) {
   StartWith(3, 12);
   WaitSplit::Time write{}, read{};
   for (PageIndex page = 0; page < 12; ++page) {
@@ -95,7 +94,7 @@ TEST_F(WaitsTest, BothTogetherAreTheWait) {
   EXPECT_GT(read.count(), 0);
 }
 
-TEST_F(WaitsTest, AWriterOfAPageThatIsBeingWrittenWaitsForThat) {
+TEST_F(WaitCausesTest, AWriterOfAPageThatIsBeingWrittenWaitsForThat) {
   StartWith(4, 0, 1);
   const TicketNumber first = Acquire({Write(0)});
   driver().Drain();
@@ -109,7 +108,7 @@ TEST_F(WaitsTest, AWriterOfAPageThatIsBeingWrittenWaitsForThat) {
 }
 
 /// Room is of no use while the link takes no further page-in, so the wait counts as one for a read.
-TEST_F(WaitsTest, AFullLinkInIsARead) {
+TEST_F(WaitCausesTest, AFullLinkInIsARead) {
   StartWith(3, 5, 1);
   driver().Send(DiscardPages{4, 1});
   const TicketNumber writer = Acquire({Write(2), Write(3)});
@@ -127,7 +126,7 @@ TEST_F(WaitsTest, AFullLinkInIsARead) {
   EXPECT_TRUE(Granted(ticket));
 }
 
-TEST_F(WaitsTest, OnlyTheFirstOfALaneIsToldOf) {
+TEST_F(WaitCausesTest, OnlyTheFirstOfALaneIsToldOf) {
   StartWith(4, 5);
   const TicketNumber first = Acquire({Read(0)}, 0, 1);
   Acquire({Read(6)}, 0, 1);
