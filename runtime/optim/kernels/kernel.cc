@@ -9,7 +9,7 @@
 #include "hwy/targets.h"
 #include "runtime/optim/kernels/float_environment.h"
 #include "runtime/optim/kernels/kernel_families.h"
-#include "runtime/optim/optimizer/parameter_entry.h"
+#include "runtime/optim/parameters/parameter_entry.h"
 #include "runtime/optim/step/gradient_sum.h"
 
 namespace sluice::optim {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/optim/optimizer/parameter_entry.h"
+#include "runtime/optim/parameters/parameter_entry.h"
 #include "runtime/optim/save/save_state.h"
 #include "sluice/lease.h"
 

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/optim/kernels/gradient_scan.h"
 #include "runtime/optim/kernels/kernel.h"
-#include "runtime/optim/optimizer/parameter_entry.h"
+#include "runtime/optim/parameters/parameter_entry.h"
 #include "runtime/optim/step/fork_join.h"
 #include "runtime/optim/step/pieces.h"
 #include "sluice/runtime.h"

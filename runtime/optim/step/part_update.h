@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "runtime/optim/kernels/kernel.h"
-#include "runtime/optim/optimizer/parameter_entry.h"
+#include "runtime/optim/parameters/parameter_entry.h"
 #include "runtime/optim/step/pieces.h"
 
 namespace sluice::optim {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "runtime/optim/optimizer/parameter_entry.h"
+#include "runtime/optim/parameters/parameter_entry.h"
 #include "runtime/optim/step/step_state.h"
 
 namespace sluice::optim {

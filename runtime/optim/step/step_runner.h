@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "base/cond_var.h"
 #include "base/mutex.h"
-#include "runtime/optim/optimizer/parameter_entry.h"
+#include "runtime/optim/parameters/parameter_entry.h"
 #include "runtime/optim/save/part_saver.h"
 #include "runtime/optim/step/fork_join.h"
 #include "runtime/optim/step/gradient_passes.h"

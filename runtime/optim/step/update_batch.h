@@ -5,7 +5,7 @@
 #include <deque>
 #include <vector>
 
-#include "runtime/optim/optimizer/parameter_entry.h"
+#include "runtime/optim/parameters/parameter_entry.h"
 
 namespace sluice::optim {
 

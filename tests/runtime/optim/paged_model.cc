@@ -8,7 +8,7 @@
 
 #include "runtime/optim/kernels/gradient_scan.h"
 #include "runtime/optim/kernels/parameter_copy.h"
-#include "runtime/optim/optimizer/parameter_entry.h"
+#include "runtime/optim/parameters/parameter_entry.h"
 #include "runtime/optim/step/gradient_sum.h"
 #include "tests/support/status_matchers.h"
 

@@ -6,7 +6,7 @@
 
 #include "fmt/format.h"
 #include "runtime/optim/kernels/step_scalars.h"
-#include "runtime/optim/optimizer/parameter_entry.h"
+#include "runtime/optim/parameters/parameter_entry.h"
 #include "runtime/optim/step/part_update.h"
 #include "workloads/gpt/model/op_draft.h"
 

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/optim/optimizer/parameter_entry.h"
+#include "runtime/optim/parameters/parameter_entry.h"
 #include "workloads/gpt/model/status.h"
 #include "workloads/gpt/training/update_groups.h"
 

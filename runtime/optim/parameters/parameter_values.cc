@@ -1,4 +1,4 @@
-#include "runtime/optim/optimizer/parameter_values.h"
+#include "runtime/optim/parameters/parameter_values.h"
 
 #include <algorithm>
 #include <array>

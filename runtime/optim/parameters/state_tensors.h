@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/optim/optimizer/parameter_entry.h"
-#include "runtime/optim/optimizer/parameter_table.h"
+#include "runtime/optim/parameters/parameter_entry.h"
+#include "runtime/optim/parameters/parameter_table.h"
 #include "sluice/optimizer.h"
 #include "sluice/runtime.h"
 

@@ -1,4 +1,4 @@
-#include "runtime/optim/optimizer/parameter_table.h"
+#include "runtime/optim/parameters/parameter_table.h"
 
 #include <cstddef>
 #include <cstdint>

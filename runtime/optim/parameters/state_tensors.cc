@@ -1,4 +1,4 @@
-#include "runtime/optim/optimizer/state_tensors.h"
+#include "runtime/optim/parameters/state_tensors.h"
 
 #include <algorithm>
 #include <map>

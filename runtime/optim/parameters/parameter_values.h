@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "runtime/optim/optimizer/parameter_entry.h"
+#include "runtime/optim/parameters/parameter_entry.h"
 #include "runtime/optim/step/range_sweep.h"
 #include "sluice/optimizer.h"
 
