@@ -31,7 +31,7 @@ std::vector<Access> ReadsOf(const OptimizerOptions& options,
 absl::StatusOr<Bytes> OffloadedOptimizer::Impl::Prefetch(std::span<const GroupId> groups,
                                                          Bytes at_most) {
   Settle();
-  SLUICE_RETURN_IF_ERROR(CheckIdle());
+  SLUICE_RETURN_IF_ERROR(current_.CheckIdle());
   std::vector<bool> wanted(groups_.size());
   for (const GroupId id : groups) {
     SLUICE_RETURN_IF_ERROR(FindGroup(id).status());

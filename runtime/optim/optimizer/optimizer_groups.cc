@@ -71,7 +71,7 @@ absl::StatusOr<std::unique_ptr<OffloadedOptimizer::Impl>> OffloadedOptimizer::Im
                                  .entries = impl->table_.entries,
                                  .progress = impl->progress_,
                                  .over = [self = impl.get()](bool failed, bool skipped) {
-                                   self->OnStepOver(failed, skipped);
+                                   self->current_.OnOver(failed, skipped);
                                  }}));
   return impl;
 }
@@ -86,24 +86,12 @@ OffloadedOptimizer::Impl::Impl(Runtime& runtime, const OptimizerOptions& options
 OffloadedOptimizer::Impl::~Impl() {
   save_thread_.reset();
   runner_.reset();
-  // A step that is under way fails, wherever the thread was. A step that is over stays what it is.
-  if (state_ != nullptr && !state_->over()) {
-    state_->Fail(absl::CancelledError("the optimizer was destroyed"));
-  }
+  current_.Cancel();
   for (const ParameterEntry& entry : table_.entries) tensors_.Free(entry);
 }
 
-absl::Status OffloadedOptimizer::Impl::CheckIdle() const {
-  SLUICE_RETURN_IF_ERROR(CheckLoaded());
-  const base::MutexLock lock(mutex_);
-  if (state_ == nullptr) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      failed_ ? "the last step failed in part; Step repeats what is missing of it, Load replaces it"
-              : "a step is under way; wait for it first (Step, then StepHandle::Wait)");
-}
-
 absl::Status OffloadedOptimizer::Impl::CheckNew(const GroupOptions& options) const {
-  SLUICE_RETURN_IF_ERROR(CheckIdle());
+  SLUICE_RETURN_IF_ERROR(current_.CheckIdle());
   SLUICE_RETURN_IF_ERROR(optim::CheckRates(options.name, options.rates));
   if (options.parameters.empty()) return Invalid("group '{}' has no parameters", options.name);
   for (const Group& group : groups_) {
@@ -174,12 +162,12 @@ absl::StatusOr<OffloadedOptimizer::Impl::Group*> OffloadedOptimizer::Impl::FindI
   Settle();
   SLUICE_ASSIGN_OR_RETURN(Group * group, FindGroup(id));
   if (!group->ready) return group;
-  const base::MutexLock lock(mutex_);
   return absl::FailedPreconditionError(base::ToAbsl(fmt::format(
       "the step of group '{}' {}",
       group->name,
-      failed_ ? "failed in part; Step repeats what is missing of it, Load replaces all of it"
-              : "is under way; wait for the whole of it first (Step, then StepHandle::Wait)")));
+      current_.failed()
+          ? "failed in part; Step repeats what is missing of it, Load replaces all of it"
+          : "is under way; wait for the whole of it first (Step, then StepHandle::Wait)")));
 }
 
 absl::StatusOr<ParameterEntry*> OffloadedOptimizer::Impl::FindIdleEntry(TensorId parameter) {
@@ -208,7 +196,7 @@ absl::StatusOr<GroupRates> OffloadedOptimizer::Impl::Rates(GroupId id) const {
 absl::StatusOr<ParameterEntry*> OffloadedOptimizer::Impl::FindValues(
     TensorId parameter, std::optional<std::size_t> elements) {
   Settle();
-  SLUICE_RETURN_IF_ERROR(CheckIdle());
+  SLUICE_RETURN_IF_ERROR(current_.CheckIdle());
   SLUICE_ASSIGN_OR_RETURN(ParameterEntry * entry, FindIdleEntry(parameter));
   if (!elements || elements == entry->count) return entry;
   return Invalid("'{}' has {} elements, not {}", entry->name, entry->count, *elements);
@@ -216,7 +204,7 @@ absl::StatusOr<ParameterEntry*> OffloadedOptimizer::Impl::FindValues(
 
 absl::Status OffloadedOptimizer::Impl::SetStepsOf(TensorId parameter, std::int64_t steps) {
   const std::int64_t done = Settle();
-  SLUICE_RETURN_IF_ERROR(CheckIdle());
+  SLUICE_RETURN_IF_ERROR(current_.CheckIdle());
   SLUICE_ASSIGN_OR_RETURN(ParameterEntry * entry, FindIdleEntry(parameter));
   if (steps < 0) return Invalid("'{}': {} steps", entry->name, steps);
   entry->steps_before = done - steps;

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -12,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/mutex.h"
 #include "base/owner_process.h"
+#include "runtime/optim/optimizer/current_step.h"
 #include "runtime/optim/optimizer/invalid.h"
 #include "runtime/optim/parameters/parameter_entry.h"
 #include "runtime/optim/parameters/parameter_table.h"
@@ -62,12 +61,12 @@ class OffloadedOptimizer::Impl {
   absl::StatusOr<Bytes> Prefetch(std::span<const GroupId> groups, Bytes at_most);
   absl::StatusOr<StepHandle> Step(const StepOptions& options);
   absl::Status WaitFor(GroupId group, Ticket::Deadline deadline);
-  std::int64_t step() const;
+  std::int64_t step() const { return current_.done(); }
   /// Whether the sweep of the next step, or of the one under way, goes backwards.
   bool backwards() const;
   absl::StatusOr<ParameterState> State(TensorId parameter);
   /// Entry of a parameter between steps. Errors: InvalidArgument (an unknown parameter, another
-  /// number of elements), those of CheckIdle.
+  /// number of elements), those of CurrentStep::CheckIdle.
   absl::StatusOr<optim::ParameterEntry*> FindValues(TensorId parameter,
                                                     std::optional<std::size_t> elements);
   optim::ParameterValues values() const { return {runtime_, options_, parts_.elements}; }
@@ -94,9 +93,6 @@ class OffloadedOptimizer::Impl {
   /// Tells the groups of a step that is over. Every method begins with it. Returns the number of
   /// steps done, of which the groups then know.
   std::int64_t Settle();
-  /// Errors: FailedPrecondition while a step is under way, or failed and is to be repeated, and
-  /// those of CheckLoaded.
-  absl::Status CheckIdle() const;
   absl::StatusOr<Group*> FindGroup(GroupId group);
   /// Finds a group that has no step under way.
   absl::StatusOr<Group*> FindIdleGroup(GroupId group);
@@ -131,17 +127,13 @@ class OffloadedOptimizer::Impl {
   void UpdateReady();
   /// Groups in the order of the sweep.
   std::vector<std::uint32_t> GroupOrder() const;
-  void OnStepOver(bool failed, bool skipped);
 
   /// Layout that a save and an optimizer must have in common, as JSON.
   std::string Layout() const;
   /// Text of a save, without the hashes.
   optim::SaveText DescribeSave(std::string_view note) const;
-  /// Notes that a Load is about to overwrite everything. No failed step is repeated after it.
+  /// Notes that a Load is about to overwrite everything.
   void BeginLoad();
-  void OnLoaded(std::int64_t step);
-  /// Errors: FailedPrecondition after a Load that ended in the middle.
-  absl::Status CheckLoaded() const;
 
   const base::OwnerProcess owner_;
   Runtime& runtime_;
@@ -151,16 +143,7 @@ class OffloadedOptimizer::Impl {
   const optim::StateTensors tensors_;
   std::vector<Group> groups_;
   optim::Progress progress_;
-  bool half_loaded_ = false;  ///< a Load has begun to write, and not ended
-
-  mutable base::Mutex mutex_;
-  std::int64_t step_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool running_ ABSL_GUARDED_BY(mutex_) = false;  ///< Step was called and is not over
-  bool failed_ ABSL_GUARDED_BY(mutex_) = false;   ///< the last step is to be repeated
-  bool over_ ABSL_GUARDED_BY(mutex_) = false;     ///< a step is over, and groups do not know yet
-  bool skipped_ ABSL_GUARDED_BY(mutex_) = false;  ///< the last step that is over was skipped
-
-  std::shared_ptr<internal::StepState> state_;  ///< state of the step under way
+  optim::CurrentStep current_;
   base::FileCalls* file_calls_ = nullptr;  ///< calls of the system for saves; null: the kernel's
   std::unique_ptr<optim::StepRunner> runner_;          ///< destroyed second
   std::unique_ptr<internal::SaveThread> save_thread_;  ///< thread of the last save; destroyed first

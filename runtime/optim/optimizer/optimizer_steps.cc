@@ -91,41 +91,21 @@ absl::Status CheckStep(const OptimizerOptions& optimizer, const StepOptions& opt
 
 }  // namespace
 
-std::int64_t OffloadedOptimizer::Impl::step() const {
-  const base::MutexLock lock(mutex_);
-  return step_;
-}
-
 bool OffloadedOptimizer::Impl::backwards() const {
   return options_.order == SweepOrder::kAlternate && step() % 2 != 0;
 }
 
-void OffloadedOptimizer::Impl::OnStepOver(bool failed, bool skipped) {
-  const base::MutexLock lock(mutex_);
-  running_ = false;
-  failed_ = failed;
-  over_ = !failed;
-  skipped_ = skipped;
-  if (!failed && !skipped) ++step_;
-}
-
 std::int64_t OffloadedOptimizer::Impl::Settle() {
-  while (true) {
-    bool skipped = false;
-    {
-      const base::MutexLock lock(mutex_);
-      if (!std::exchange(over_, false)) return step_;
-      skipped = skipped_;
+  const optim::CurrentStep::Outcome outcome = current_.TakeOutcome();
+  if (!outcome.over) return outcome.done;
+  for (Group& group : groups_) {
+    if (!std::exchange(group.sits_out, false)) {
+      group.ready = group.accumulated = false;
+    } else if (!outcome.skipped) {
+      SitOut(group);
     }
-    for (Group& group : groups_) {
-      if (!std::exchange(group.sits_out, false)) {
-        group.ready = group.accumulated = false;
-      } else if (!skipped) {
-        SitOut(group);
-      }
-    }
-    state_ = nullptr;
   }
+  return outcome.done;
 }
 
 void OffloadedOptimizer::Impl::SitOut(const Group& group) {
@@ -136,7 +116,7 @@ void OffloadedOptimizer::Impl::SitOut(const Group& group) {
 }
 
 absl::Status OffloadedOptimizer::Impl::CheckGradients(const Group& group) const {
-  SLUICE_RETURN_IF_ERROR(CheckLoaded());
+  SLUICE_RETURN_IF_ERROR(current_.CheckLoaded());
   for (const std::uint32_t index : group.entries) {
     const ParameterEntry& entry = table_.entries[index];
     if (!entry.gradient) {
@@ -188,7 +168,7 @@ absl::Status OffloadedOptimizer::Impl::GradientReady(GroupId id) {
   }
   SLUICE_RETURN_IF_ERROR(CheckGradients(*group));
   if (options_.accumulate) SLUICE_RETURN_IF_ERROR(Accumulate(*group));
-  if (state_ == nullptr) BeginStep();
+  if (current_.state() == nullptr) BeginStep();
   group->ready = true;
   group->step_rates = group->rates;
   if (!NeedsAllGradients()) {
@@ -204,9 +184,9 @@ absl::Status OffloadedOptimizer::Impl::GradientReady(GroupId id) {
 }
 
 void OffloadedOptimizer::Impl::BeginStep() {
-  state_ = internal::StepState::Create(groups_.size());
+  current_.Begin(groups_.size());
   runner_->BeginStep({.step = step() + 1,
-                      .state = state_,
+                      .state = current_.state(),
                       .waits = NeedsAllGradients(),
                       .clip_norm = options_.clip_norm,
                       .skip_not_finite = options_.skip_not_finite,
@@ -236,7 +216,7 @@ std::vector<Part> OffloadedOptimizer::Impl::PartsLeft(const Group& group) const 
 
 void OffloadedOptimizer::Impl::Update(std::uint32_t group) {
   std::vector<Part> parts = PartsLeft(groups_[group]);
-  state_->Expect(group, parts.size());
+  current_.state()->Expect(group, parts.size());
   runner_->Update(group, groups_[group].step_rates, std::move(parts));
 }
 
@@ -254,7 +234,7 @@ absl::Status OffloadedOptimizer::Impl::ChooseGroups(const StepOptions& options) 
         "StepOptions::only_ready",
         group.name));
   }
-  if (state_ == nullptr) return NotReady("no group is ready; call GradientReady first");
+  if (current_.state() == nullptr) return NotReady("no group is ready; call GradientReady first");
   for (Group& group : groups_) group.sits_out = !group.ready;
   return absl::OkStatus();
 }
@@ -262,16 +242,9 @@ absl::Status OffloadedOptimizer::Impl::ChooseGroups(const StepOptions& options) 
 absl::StatusOr<StepHandle> OffloadedOptimizer::Impl::Step(const StepOptions& options) {
   Settle();
   SLUICE_RETURN_IF_ERROR(CheckStep(options_, options));
-  SLUICE_RETURN_IF_ERROR(CheckLoaded());
+  SLUICE_RETURN_IF_ERROR(current_.CheckLoaded());
   SLUICE_RETURN_IF_ERROR(ChooseGroups(options));
-  bool repeats = false;
-  {
-    const base::MutexLock lock(mutex_);
-    // A step may have ended since Settle, so that the groups do not know it yet.
-    if (running_ || over_) return NotReady("a step is under way; wait for it first");
-    running_ = true;
-    repeats = std::exchange(failed_, false);
-  }
+  SLUICE_ASSIGN_OR_RETURN(const bool repeats, current_.Release());
   std::vector<bool> sits_out;
   for (const Group& group : groups_) sits_out.push_back(group.sits_out);
   if (repeats) {
@@ -280,10 +253,10 @@ absl::StatusOr<StepHandle> OffloadedOptimizer::Impl::Step(const StepOptions& opt
     UpdateReady();
   }
   for (std::uint32_t group = 0; group < groups_.size(); ++group) {
-    if (sits_out[group]) state_->Expect(group, 0);
+    if (sits_out[group]) current_.state()->Expect(group, 0);
   }
   runner_->Release(options, std::move(sits_out));
-  return StepHandle(state_);
+  return StepHandle(current_.state());
 }
 
 void OffloadedOptimizer::Impl::Repeat() {
@@ -304,16 +277,11 @@ absl::Status OffloadedOptimizer::Impl::WaitFor(GroupId id, Ticket::Deadline dead
   Settle();
   SLUICE_ASSIGN_OR_RETURN(const Group* group, FindGroup(id));
   if (!group->ready) return absl::OkStatus();
-  bool starts_at_step = false;
-  {
-    const base::MutexLock lock(mutex_);
-    starts_at_step = NeedsAllGradients() && !running_ && !failed_ && !over_;
-  }
-  if (starts_at_step) {
+  if (NeedsAllGradients() && !current_.was_released()) {
     return NotReady(
         fmt::format("the update of group '{}' starts at Step: call that first", group->name));
   }
-  return state_->WaitFor(id, deadline);
+  return current_.state()->WaitFor(id, deadline);
 }
 
 absl::StatusOr<ParameterState> OffloadedOptimizer::Impl::State(TensorId parameter) {

@@ -106,11 +106,7 @@ absl::StatusOr<OptimizerSave> OffloadedOptimizer::VerifySave(const std::string& 
 
 absl::Status OffloadedOptimizer::Impl::Load(const std::string& directory) {
   Settle();
-  const auto failed = [this] {
-    const base::MutexLock lock(mutex_);
-    return failed_;
-  };
-  if (absl::Status idle = CheckIdle(); !idle.ok() && !half_loaded_ && !failed()) return idle;
+  SLUICE_RETURN_IF_ERROR(current_.CheckReplaceable());
   internal::SaveThread::Finish(std::move(save_thread_));
   SLUICE_RETURN_IF_ERROR(optim::CheckSavedTensors(runtime_, table_.entries));
   SLUICE_ASSIGN_OR_RETURN(OpenSave save, OpenText(directory));
@@ -144,30 +140,14 @@ absl::Status OffloadedOptimizer::Impl::Load(const std::string& directory) {
   for (std::size_t i = 0; i < table_.entries.size(); ++i) {
     table_.entries[i].steps_before = text.step - steps[i];
   }
-  OnLoaded(text.step);
+  progress_.SetAll(text.step);
+  current_.EndLoad(text.step);
   return absl::OkStatus();
 }
 
-absl::Status OffloadedOptimizer::Impl::CheckLoaded() const {
-  if (!half_loaded_) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      "the last Load ended in the middle, so parameters and states are of different steps; Load "
-      "again, this save or another one");
-}
-
 void OffloadedOptimizer::Impl::BeginLoad() {
-  half_loaded_ = true;
-  const base::MutexLock lock(mutex_);
-  failed_ = over_ = false;
-  state_ = nullptr;
+  current_.BeginLoad();
   for (Group& group : groups_) group.ready = group.accumulated = group.sits_out = false;
-}
-
-void OffloadedOptimizer::Impl::OnLoaded(std::int64_t step) {
-  progress_.SetAll(step);
-  half_loaded_ = false;
-  const base::MutexLock lock(mutex_);
-  step_ = step;
 }
 
 }  // namespace sluice

@@ -50,7 +50,7 @@ optim::SaveText OffloadedOptimizer::Impl::DescribeSave(std::string_view note) co
 absl::StatusOr<SaveHandle> OffloadedOptimizer::Impl::StartSave(const std::string& directory,
                                                                std::string_view note) {
   Settle();
-  SLUICE_RETURN_IF_ERROR(CheckIdle());
+  SLUICE_RETURN_IF_ERROR(current_.CheckIdle());
   for (const Group& group : groups_) {
     if (group.accumulated) return SumsError(group.name);
   }
