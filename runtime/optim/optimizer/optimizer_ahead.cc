@@ -34,7 +34,7 @@ absl::StatusOr<Bytes> OffloadedOptimizer::Impl::Prefetch(std::span<const GroupId
   SLUICE_RETURN_IF_ERROR(current_.CheckIdle());
   std::vector<bool> wanted(groups_.size());
   for (const GroupId id : groups) {
-    SLUICE_RETURN_IF_ERROR(FindGroup(id).status());
+    SLUICE_RETURN_IF_ERROR(groups_.Find(id).status());
     wanted[id.value] = true;
   }
   std::vector<Access> ahead;

@@ -60,7 +60,7 @@ void CopyRange(const Pieces& from, const Pieces& to, optim::ParameterCopy args, 
 absl::Status OffloadedOptimizer::Impl::RefreshCopies(GroupId id) {
   Settle();
   SLUICE_RETURN_IF_ERROR(current_.CheckIdle());
-  SLUICE_ASSIGN_OR_RETURN(const Group* group, FindGroup(id));
+  SLUICE_ASSIGN_OR_RETURN(const Group* group, groups_.Find(id));
   return WriteCopies(*group);
 }
 

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <utility>
 
 #include "base/status.h"
@@ -90,26 +89,6 @@ OffloadedOptimizer::Impl::~Impl() {
   for (const ParameterEntry& entry : table_.entries) tensors_.Free(entry);
 }
 
-absl::Status OffloadedOptimizer::Impl::CheckNew(const GroupOptions& options) const {
-  SLUICE_RETURN_IF_ERROR(current_.CheckIdle());
-  SLUICE_RETURN_IF_ERROR(optim::CheckRates(options.name, options.rates));
-  if (options.parameters.empty()) return Invalid("group '{}' has no parameters", options.name);
-  for (const Group& group : groups_) {
-    if (group.name == options.name) return Invalid("there is a group '{}' already", options.name);
-  }
-  std::set<std::uint64_t> seen;
-  for (const TensorId parameter : options.parameters) {
-    SLUICE_ASSIGN_OR_RETURN(const std::string name, table_.NameOf(parameter));
-    if (table_.entry_of.contains(parameter.value) || !seen.insert(parameter.value).second) {
-      return Invalid("group '{}': '{}' has a group already", options.name, name);
-    }
-    if (const std::string use = table_.UseOf(parameter, false); !use.empty()) {
-      return Invalid("group '{}': '{}' is {}", options.name, name, use);
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::Status OffloadedOptimizer::Impl::MakeTensors(const std::string& group,
                                                    std::vector<optim::NewEntry>* entries) {
   SLUICE_RETURN_IF_ERROR(tensors_.Create(group, entries));
@@ -121,7 +100,9 @@ absl::Status OffloadedOptimizer::Impl::MakeTensors(const std::string& group,
 
 absl::StatusOr<GroupId> OffloadedOptimizer::Impl::AddGroup(const GroupOptions& options) {
   Settle();
-  SLUICE_RETURN_IF_ERROR(CheckNew(options));
+  SLUICE_RETURN_IF_ERROR(current_.CheckIdle());
+  SLUICE_RETURN_IF_ERROR(groups_.CheckNew(options));
+  SLUICE_RETURN_IF_ERROR(table_.CheckNew(options.name, options.parameters));
   const auto id = static_cast<std::uint32_t>(groups_.size());
   std::vector<optim::NewEntry> made;
   for (const TensorId parameter : options.parameters) {
@@ -135,39 +116,25 @@ absl::StatusOr<GroupId> OffloadedOptimizer::Impl::AddGroup(const GroupOptions& o
     for (const optim::NewEntry& entry : made) tensors_.Free(entry.entry);
     return base::Annotate(created, fmt::format("group '{}'", options.name));
   }
-  Group group{.name = options.name, .rates = options.rates};
+  std::vector<std::uint32_t> entries;
   for (std::size_t i = 0; i < made.size(); ++i) {
-    optim::NewEntry& entry = made[i];
-    table_.entry_of[options.parameters[i].value] =
-        static_cast<std::uint32_t>(table_.entries.size());
-    group.entries.push_back(static_cast<std::uint32_t>(table_.entries.size()));
-    for (const TensorId* own : tensors_.TensorsOf(entry.entry)) {
-      table_.owner_of[own->value] = static_cast<std::uint32_t>(table_.entries.size());
-    }
-    progress_.Add(parts_.PartsOf(entry.entry), step());
-    table_.entries.push_back(std::move(entry.entry));
+    progress_.Add(parts_.PartsOf(made[i].entry), step());
+    entries.push_back(table_.Add(options.parameters[i], std::move(made[i].entry)));
   }
-  groups_.push_back(std::move(group));
-  return GroupId{id};
-}
-
-absl::StatusOr<OffloadedOptimizer::Impl::Group*> OffloadedOptimizer::Impl::FindGroup(
-    GroupId group) {
-  if (group.value < groups_.size()) return &groups_[group.value];
-  return Invalid("there is no group {}, of {}", group.value, groups_.size());
+  return groups_.Add(options, std::move(entries));
 }
 
 absl::StatusOr<OffloadedOptimizer::Impl::Group*> OffloadedOptimizer::Impl::FindIdleGroup(
     GroupId id) {
   Settle();
-  SLUICE_ASSIGN_OR_RETURN(Group * group, FindGroup(id));
+  SLUICE_ASSIGN_OR_RETURN(Group * group, groups_.Find(id));
   if (!group->ready) return group;
-  return absl::FailedPreconditionError(base::ToAbsl(fmt::format(
+  return optim::NotReady(
       "the step of group '{}' {}",
       group->name,
       current_.failed()
           ? "failed in part; Step repeats what is missing of it, Load replaces all of it"
-          : "is under way; wait for the whole of it first (Step, then StepHandle::Wait)")));
+          : "is under way; wait for the whole of it first (Step, then StepHandle::Wait)");
 }
 
 absl::StatusOr<ParameterEntry*> OffloadedOptimizer::Impl::FindIdleEntry(TensorId parameter) {
@@ -189,8 +156,8 @@ absl::Status OffloadedOptimizer::Impl::SetRates(GroupId id, const GroupRates& ra
 }
 
 absl::StatusOr<GroupRates> OffloadedOptimizer::Impl::Rates(GroupId id) const {
-  if (id.value < groups_.size()) return groups_[id.value].rates;
-  return Invalid("there is no group {}, of {}", id.value, groups_.size());
+  SLUICE_ASSIGN_OR_RETURN(const Group* group, groups_.Find(id));
+  return group->rates;
 }
 
 absl::StatusOr<ParameterEntry*> OffloadedOptimizer::Impl::FindValues(

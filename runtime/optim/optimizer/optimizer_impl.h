@@ -13,7 +13,8 @@
 
 #include "base/owner_process.h"
 #include "runtime/optim/optimizer/current_step.h"
-#include "runtime/optim/optimizer/invalid.h"
+#include "runtime/optim/optimizer/errors.h"
+#include "runtime/optim/optimizer/parameter_groups.h"
 #include "runtime/optim/parameters/parameter_entry.h"
 #include "runtime/optim/parameters/parameter_table.h"
 #include "runtime/optim/parameters/parameter_values.h"
@@ -78,27 +79,17 @@ class OffloadedOptimizer::Impl {
 
  private:
   friend class internal::OptimizerAccess;
-  struct Group {
-    std::string name;
-    GroupRates rates;
-    std::vector<std::uint32_t> entries;
-    GroupRates step_rates;     ///< rates of the step under way
-    bool ready = false;        ///< gradients are complete, and the step is not over
-    bool sits_out = false;     ///< Step was called without the group, and is not over
-    bool accumulated = false;  ///< gradients have been added to the group's accumulators
-  };
+  using Group = optim::ParameterGroup;
   Impl(Runtime& runtime, const OptimizerOptions& options);
 
   bool NeedsAllGradients() const { return options_.clip_norm > 0 || options_.skip_not_finite; }
   /// Tells the groups of a step that is over. Every method begins with it. Returns the number of
   /// steps done, of which the groups then know.
   std::int64_t Settle();
-  absl::StatusOr<Group*> FindGroup(GroupId group);
   /// Finds a group that has no step under way.
   absl::StatusOr<Group*> FindIdleGroup(GroupId group);
   absl::StatusOr<optim::ParameterEntry*> FindIdleEntry(TensorId parameter);
 
-  absl::Status CheckNew(const GroupOptions& options) const;
   /// Makes the tensors and writes the masters' content, and checks that there is room.
   absl::Status MakeTensors(const std::string& group, std::vector<optim::NewEntry>* entries);
 
@@ -114,10 +105,6 @@ class OffloadedOptimizer::Impl {
   absl::Status Accumulate(Group& group);
   /// Reads the group's gradients where the step needs their norm.
   void Scan(const Group& group);
-  /// Chooses the groups of the step. Errors: FailedPrecondition.
-  absl::Status ChooseGroups(const StepOptions& options);
-  /// Notes that the group's parameters had no part in the step that is over.
-  void SitOut(const Group& group);
   void Repeat();
   void BeginStep();
   /// Parts of the group that are not at the step yet, in the order of the sweep.
@@ -132,8 +119,6 @@ class OffloadedOptimizer::Impl {
   std::string Layout() const;
   /// Text of a save, without the hashes.
   optim::SaveText DescribeSave(std::string_view note) const;
-  /// Notes that a Load is about to overwrite everything.
-  void BeginLoad();
 
   const base::OwnerProcess owner_;
   Runtime& runtime_;
@@ -141,7 +126,7 @@ class OffloadedOptimizer::Impl {
   const optim::PartSize parts_;
   optim::ParameterTable table_;
   const optim::StateTensors tensors_;
-  std::vector<Group> groups_;
+  optim::ParameterGroups groups_;
   optim::Progress progress_;
   optim::CurrentStep current_;
   base::FileCalls* file_calls_ = nullptr;  ///< calls of the system for saves; null: the kernel's

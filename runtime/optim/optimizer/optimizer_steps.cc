@@ -10,6 +10,7 @@
 namespace sluice {
 namespace {
 
+using optim::NotReady;
 using optim::ParameterEntry;
 using optim::Part;
 
@@ -24,10 +25,6 @@ constexpr std::size_t kBatchesInDepth = 4;
 /// numbers.
 constexpr double kLossScaleMin = 1e-75;
 constexpr double kLossScaleMax = 1e75;
-
-absl::Status NotReady(const std::string& text) {
-  return absl::FailedPreconditionError(base::ToAbsl(text));
-}
 
 /// Bytes of a part's pages in dram, about: a page of each of its tensors, but for a copy.
 std::uint64_t BytesOfPart(const Runtime& runtime, const OptimizerOptions& options) {
@@ -98,21 +95,12 @@ bool OffloadedOptimizer::Impl::backwards() const {
 std::int64_t OffloadedOptimizer::Impl::Settle() {
   const optim::CurrentStep::Outcome outcome = current_.TakeOutcome();
   if (!outcome.over) return outcome.done;
-  for (Group& group : groups_) {
-    if (!std::exchange(group.sits_out, false)) {
-      group.ready = group.accumulated = false;
-    } else if (!outcome.skipped) {
-      SitOut(group);
-    }
+  for (const std::uint32_t index : groups_.EndStep()) {
+    if (outcome.skipped) continue;
+    ++table_.entries[index].steps_before;
+    progress_.Set(index, outcome.done);
   }
   return outcome.done;
-}
-
-void OffloadedOptimizer::Impl::SitOut(const Group& group) {
-  for (const std::uint32_t index : group.entries) {
-    ++table_.entries[index].steps_before;
-    progress_.Set(index, step());
-  }
 }
 
 absl::Status OffloadedOptimizer::Impl::CheckGradients(const Group& group) const {
@@ -120,13 +108,13 @@ absl::Status OffloadedOptimizer::Impl::CheckGradients(const Group& group) const 
   for (const std::uint32_t index : group.entries) {
     const ParameterEntry& entry = table_.entries[index];
     if (!entry.gradient) {
-      return NotReady(fmt::format(
-          "group '{}': '{}' has no gradient; BindGradient first", group.name, entry.name));
+      return NotReady(
+          "group '{}': '{}' has no gradient; BindGradient first", group.name, entry.name);
     }
     const TensorId tensor = entry.gradient->tensor;
     if (tensor == TensorId() || runtime_.NameOfTensor(tensor).ok()) continue;
-    return NotReady(fmt::format(
-        "group '{}': the gradient of '{}' was freed; BindGradient first", group.name, entry.name));
+    return NotReady(
+        "group '{}': the gradient of '{}' was freed; BindGradient first", group.name, entry.name);
   }
   return absl::OkStatus();
 }
@@ -162,9 +150,9 @@ absl::Status OffloadedOptimizer::Impl::ResetGradient(GroupId id) {
 absl::Status OffloadedOptimizer::Impl::GradientReady(GroupId id) {
   SLUICE_ASSIGN_OR_RETURN(Group * group, FindIdleGroup(id));
   if (group->sits_out) {
-    return NotReady(fmt::format(
+    return NotReady(
         "group '{}' has no part in the step that was started; finish that first (StepHandle::Wait)",
-        group->name));
+        group->name);
   }
   SLUICE_RETURN_IF_ERROR(CheckGradients(*group));
   if (options_.accumulate) SLUICE_RETURN_IF_ERROR(Accumulate(*group));
@@ -177,9 +165,7 @@ absl::Status OffloadedOptimizer::Impl::GradientReady(GroupId id) {
   }
   Scan(*group);
   // Pages of the updates come in while the norm completes.
-  const bool all =
-      std::all_of(groups_.begin(), groups_.end(), [](const Group& each) { return each.ready; });
-  if (all) UpdateReady();
+  if (groups_.all_ready()) UpdateReady();
   return absl::OkStatus();
 }
 
@@ -225,28 +211,13 @@ void OffloadedOptimizer::Impl::Scan(const Group& group) {
   for (const std::uint32_t index : group.entries) runner_->Scan(index);
 }
 
-absl::Status OffloadedOptimizer::Impl::ChooseGroups(const StepOptions& options) {
-  if (groups_.empty()) return NotReady("there is no group; AddGroup first");
-  for (const Group& group : groups_) {
-    if (group.ready || group.sits_out || options.only_ready) continue;
-    return NotReady(fmt::format(
-        "the gradients of group '{}' are not complete; call GradientReady once they are, or set "
-        "StepOptions::only_ready",
-        group.name));
-  }
-  if (current_.state() == nullptr) return NotReady("no group is ready; call GradientReady first");
-  for (Group& group : groups_) group.sits_out = !group.ready;
-  return absl::OkStatus();
-}
-
 absl::StatusOr<StepHandle> OffloadedOptimizer::Impl::Step(const StepOptions& options) {
   Settle();
   SLUICE_RETURN_IF_ERROR(CheckStep(options_, options));
   SLUICE_RETURN_IF_ERROR(current_.CheckLoaded());
-  SLUICE_RETURN_IF_ERROR(ChooseGroups(options));
+  SLUICE_RETURN_IF_ERROR(groups_.ChooseForStep(options));
   SLUICE_ASSIGN_OR_RETURN(const bool repeats, current_.Release());
-  std::vector<bool> sits_out;
-  for (const Group& group : groups_) sits_out.push_back(group.sits_out);
+  std::vector<bool> sits_out = groups_.sits_out();
   if (repeats) {
     Repeat();
   } else if (NeedsAllGradients() && std::ranges::count(sits_out, true) > 0) {
@@ -275,11 +246,10 @@ void OffloadedOptimizer::Impl::UpdateReady() {
 
 absl::Status OffloadedOptimizer::Impl::WaitFor(GroupId id, Ticket::Deadline deadline) {
   Settle();
-  SLUICE_ASSIGN_OR_RETURN(const Group* group, FindGroup(id));
+  SLUICE_ASSIGN_OR_RETURN(const Group* group, groups_.Find(id));
   if (!group->ready) return absl::OkStatus();
   if (NeedsAllGradients() && !current_.was_released()) {
-    return NotReady(
-        fmt::format("the update of group '{}' starts at Step: call that first", group->name));
+    return NotReady("the update of group '{}' starts at Step: call that first", group->name);
   }
   return current_.state()->WaitFor(id, deadline);
 }

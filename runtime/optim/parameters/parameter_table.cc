@@ -2,13 +2,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
 
 #include "base/status.h"
 #include "fmt/format.h"
-#include "runtime/optim/optimizer/invalid.h"
+#include "runtime/optim/optimizer/errors.h"
 
 namespace sluice::optim {
 namespace {
@@ -169,6 +170,32 @@ absl::StatusOr<ParameterEntry> ParameterTable::Describe(TensorId parameter) cons
                         .type = type == DType::kF32 ? ParameterType::kFp32 : ParameterType::kBf16,
                         .count = bytes.count() / SizeOf(type),
                         .shape = std::move(shape)};
+}
+
+absl::Status ParameterTable::CheckNew(const std::string& group,
+                                      std::span<const TensorId> parameters) const {
+  std::set<std::uint64_t> seen;
+  for (const TensorId parameter : parameters) {
+    SLUICE_ASSIGN_OR_RETURN(const std::string name, NameOf(parameter));
+    if (entry_of.contains(parameter.value) || !seen.insert(parameter.value).second) {
+      return Invalid("group '{}': '{}' has a group already", group, name);
+    }
+    if (const std::string use = UseOf(parameter, false); !use.empty()) {
+      return Invalid("group '{}': '{}' is {}", group, name, use);
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::uint32_t ParameterTable::Add(TensorId parameter, ParameterEntry entry) {
+  const auto index = static_cast<std::uint32_t>(entries.size());
+  entry_of[parameter.value] = index;
+  for (const TensorId state : entry.states) owner_of[state.value] = index;
+  for (const TensorId scale : entry.scales) owner_of[scale.value] = index;
+  if (entry.accumulator != TensorId()) owner_of[entry.accumulator.value] = index;
+  if (entry.has_master) owner_of[entry.tensor.value] = index;
+  entries.push_back(std::move(entry));
+  return index;
 }
 
 absl::Status ParameterTable::CheckElements(const ParameterEntry& entry,

@@ -29,6 +29,12 @@ class ParameterTable {
   /// Entry with the parameter's own facts: name, type, count, shape, place.
   absl::StatusOr<ParameterEntry> Describe(TensorId parameter) const;
 
+  /// Whether the parameters of a new group have no group yet, and no other use. Errors:
+  /// InvalidArgument, those of NameOf.
+  absl::Status CheckNew(const std::string& group, std::span<const TensorId> parameters) const;
+  /// Adds the entry of a parameter, all of whose tensors exist. Returns its number in `entries`.
+  std::uint32_t Add(TensorId parameter, ParameterEntry entry);
+
   /// Whether `bytes`, or else `tensor`, hold as many elements of the type as the entry has.
   /// `mode`: kRead for the entry's gradient, kOverwrite for its copy. A tensor has to be leasable
   /// in that mode, too.

@@ -13,7 +13,7 @@
 #include "fmt/format.h"
 #include "runtime/optim/kernels/parameter_copy.h"
 #include "runtime/optim/kernels/state_values.h"
-#include "runtime/optim/optimizer/invalid.h"
+#include "runtime/optim/optimizer/errors.h"
 #include "runtime/optim/step/gradient_sum.h"
 #include "runtime/optim/step/pieces.h"
 #include "runtime/optim/step/range_sweep.h"

@@ -119,7 +119,8 @@ absl::Status OffloadedOptimizer::Impl::Load(const std::string& directory) {
   SLUICE_ASSIGN_OR_RETURN(const std::vector<std::int64_t> steps,
                           optim::StepsOf(text, table_.entries.size()));
   SLUICE_RETURN_IF_ERROR(save.Verify());
-  BeginLoad();
+  current_.BeginLoad();
+  groups_.DropStep();
   std::size_t next = 0;
   for (const optim::ParameterEntry& entry : table_.entries) {
     for (const TensorId tensor : optim::SavedOf(entry)) {
@@ -143,11 +144,6 @@ absl::Status OffloadedOptimizer::Impl::Load(const std::string& directory) {
   progress_.SetAll(text.step);
   current_.EndLoad(text.step);
   return absl::OkStatus();
-}
-
-void OffloadedOptimizer::Impl::BeginLoad() {
-  current_.BeginLoad();
-  for (Group& group : groups_) group.ready = group.accumulated = group.sits_out = false;
 }
 
 }  // namespace sluice
