@@ -40,11 +40,13 @@ absl::StatusOr<GroupRates> OffloadedOptimizer::Rates(GroupId group) const {
 }
 absl::Status OffloadedOptimizer::BindGradient(TensorId parameter, const GradientBinding& gradient) {
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
-  return impl_->BindGradient(parameter, gradient);
+  SLUICE_ASSIGN_OR_RETURN(auto* entry, impl_->FindIdleEntry(parameter));
+  return impl_->parameters().BindGradient(*entry, gradient);
 }
 absl::Status OffloadedOptimizer::BindCopy(TensorId parameter, const CopyBinding& copy) {
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
-  return impl_->BindCopy(parameter, copy);
+  SLUICE_ASSIGN_OR_RETURN(auto* entry, impl_->FindIdleEntry(parameter));
+  return impl_->parameters().BindCopy(*entry, copy);
 }
 absl::Status OffloadedOptimizer::RefreshCopies(GroupId group) {
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());

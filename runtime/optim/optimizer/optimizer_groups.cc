@@ -80,7 +80,8 @@ OffloadedOptimizer::Impl::Impl(Runtime& runtime, const OptimizerOptions& options
       options_(options),
       parts_{.elements = runtime.PageBytes().count() / sizeof(float)},
       table_(runtime),
-      tensors_(runtime, options_, table_) {}
+      tensors_(runtime, options_, table_),
+      copies_(runtime, options_, table_, parts_.elements) {}
 
 OffloadedOptimizer::Impl::~Impl() {
   save_thread_.reset();
@@ -158,6 +159,13 @@ absl::Status OffloadedOptimizer::Impl::SetRates(GroupId id, const GroupRates& ra
 absl::StatusOr<GroupRates> OffloadedOptimizer::Impl::Rates(GroupId id) const {
   SLUICE_ASSIGN_OR_RETURN(const Group* group, groups_.Find(id));
   return group->rates;
+}
+
+absl::Status OffloadedOptimizer::Impl::RefreshCopies(GroupId id) {
+  Settle();
+  SLUICE_RETURN_IF_ERROR(current_.CheckIdle());
+  SLUICE_ASSIGN_OR_RETURN(const Group* group, groups_.Find(id));
+  return copies_.Refresh(group->entries);
 }
 
 absl::StatusOr<ParameterEntry*> OffloadedOptimizer::Impl::FindValues(

@@ -15,6 +15,7 @@
 #include "runtime/optim/optimizer/current_step.h"
 #include "runtime/optim/optimizer/errors.h"
 #include "runtime/optim/optimizer/parameter_groups.h"
+#include "runtime/optim/parameters/parameter_copies.h"
 #include "runtime/optim/parameters/parameter_entry.h"
 #include "runtime/optim/parameters/parameter_table.h"
 #include "runtime/optim/parameters/parameter_values.h"
@@ -30,8 +31,6 @@ namespace sluice {
 /// The side of the user's thread. One file per concern:
 ///   optimizer.cc           the public class
 ///   optimizer_groups.cc    groups
-///   optimizer_bindings.cc  tensors and memory bound to a parameter
-///   optimizer_copies.cc    copies of parameters
 ///   optimizer_steps.cc     gradients and steps
 ///   optimizer_ahead.cc     pages ahead of a step
 ///   optimizer_save.cc      saves
@@ -52,8 +51,6 @@ class OffloadedOptimizer::Impl {
   absl::StatusOr<GroupId> AddGroup(const GroupOptions& options);
   absl::Status SetRates(GroupId group, const GroupRates& rates);
   absl::StatusOr<GroupRates> Rates(GroupId group) const;
-  absl::Status BindGradient(TensorId parameter, const GradientBinding& gradient);
-  absl::Status BindCopy(TensorId parameter, const CopyBinding& copy);
 
   absl::Status RefreshCopies(GroupId group);
   absl::Status AddGradient(GroupId group);
@@ -66,6 +63,9 @@ class OffloadedOptimizer::Impl {
   /// Whether the sweep of the next step, or of the one under way, goes backwards.
   bool backwards() const;
   absl::StatusOr<ParameterState> State(TensorId parameter);
+  /// Entry of a parameter whose group has no step under way. Errors: InvalidArgument (an unknown
+  /// parameter), FailedPrecondition.
+  absl::StatusOr<optim::ParameterEntry*> FindIdleEntry(TensorId parameter);
   /// Entry of a parameter between steps. Errors: InvalidArgument (an unknown parameter, another
   /// number of elements), those of CurrentStep::CheckIdle.
   absl::StatusOr<optim::ParameterEntry*> FindValues(TensorId parameter,
@@ -88,18 +88,9 @@ class OffloadedOptimizer::Impl {
   std::int64_t Settle();
   /// Finds a group that has no step under way.
   absl::StatusOr<Group*> FindIdleGroup(GroupId group);
-  absl::StatusOr<optim::ParameterEntry*> FindIdleEntry(TensorId parameter);
 
   /// Makes the tensors and writes the masters' content, and checks that there is room.
   absl::Status MakeTensors(const std::string& group, std::vector<optim::NewEntry>* entries);
-
-  /// Writes bytes of a tensor, from `offset` on.
-  using FillFn = std::function<absl::Status(std::uint64_t offset, std::span<std::byte> out)>;
-  /// Writes the copies that are bound, from the parameters as they are.
-  absl::Status WriteCopies(const Group& group);
-  /// Writes the copy of the parameter as it is, or of the values that `fill` writes into it.
-  /// REQUIRES: a copy is bound.
-  absl::Status WriteCopy(const optim::ParameterEntry& entry, const FillFn& fill);
 
   absl::Status CheckGradients(const Group& group) const;
   absl::Status Accumulate(Group& group);
@@ -126,6 +117,7 @@ class OffloadedOptimizer::Impl {
   const optim::PartSize parts_;
   optim::ParameterTable table_;
   const optim::StateTensors tensors_;
+  const optim::ParameterCopies copies_;
   optim::ParameterGroups groups_;
   optim::Progress progress_;
   optim::CurrentStep current_;

@@ -190,10 +190,10 @@ absl::Status ParameterTable::CheckNew(const std::string& group,
 std::uint32_t ParameterTable::Add(TensorId parameter, ParameterEntry entry) {
   const auto index = static_cast<std::uint32_t>(entries.size());
   entry_of[parameter.value] = index;
-  for (const TensorId state : entry.states) owner_of[state.value] = index;
-  for (const TensorId scale : entry.scales) owner_of[scale.value] = index;
-  if (entry.accumulator != TensorId()) owner_of[entry.accumulator.value] = index;
-  if (entry.has_master) owner_of[entry.tensor.value] = index;
+  for (const TensorId state : entry.states) owner_of_[state.value] = index;
+  for (const TensorId scale : entry.scales) owner_of_[scale.value] = index;
+  if (entry.accumulator != TensorId()) owner_of_[entry.accumulator.value] = index;
+  if (entry.has_master) owner_of_[entry.tensor.value] = index;
   entries.push_back(std::move(entry));
   return index;
 }
@@ -226,7 +226,7 @@ std::string ParameterTable::UseOf(TensorId tensor, bool but_as_gradient) const {
   if (const auto found = entry_of.find(tensor.value); found != entry_of.end()) {
     return fmt::format("a parameter of this optimizer, '{}'", entries[found->second].name);
   }
-  if (const auto found = owner_of.find(tensor.value); found != owner_of.end()) {
+  if (const auto found = owner_of_.find(tensor.value); found != owner_of_.end()) {
     return fmt::format("a state or sum of '{}'", entries[found->second].name);
   }
   for (const ParameterEntry& entry : entries) {

@@ -35,6 +35,16 @@ class ParameterTable {
   /// Adds the entry of a parameter, all of whose tensors exist. Returns its number in `entries`.
   std::uint32_t Add(TensorId parameter, ParameterEntry entry);
 
+  /// Binds a gradient in place of an earlier one. `entry` is one of this table. Errors:
+  /// InvalidArgument, those of Runtime::CheckAccess.
+  absl::Status BindGradient(ParameterEntry& entry, const GradientBinding& gradient);
+  /// Binds a copy in the same way.
+  absl::Status BindCopy(ParameterEntry& entry, const CopyBinding& copy);
+
+  std::deque<ParameterEntry> entries;
+  std::map<std::uint64_t, std::uint32_t> entry_of;  ///< entry of each parameter, by its id
+
+ private:
   /// Whether `bytes`, or else `tensor`, hold as many elements of the type as the entry has.
   /// `mode`: kRead for the entry's gradient, kOverwrite for its copy. A tensor has to be leasable
   /// in that mode, too.
@@ -56,12 +66,9 @@ class ParameterTable {
                           std::span<const std::byte> bytes,
                           bool is_copy) const;
 
-  std::deque<ParameterEntry> entries;
-  std::map<std::uint64_t, std::uint32_t> entry_of;  ///< entry of each parameter, by its id
-  std::map<std::uint64_t, std::uint32_t> owner_of;  ///< entry of each state, scale, accumulator
-
- private:
   Runtime& runtime_;
+  /// Entry of each state, scale, accumulator and master, by its id.
+  std::map<std::uint64_t, std::uint32_t> owner_of_;
   std::map<std::uint64_t, ParameterBinding> bound_;  ///< parameters in memory, by their ids
   std::uint64_t ids_ = 0;                            ///< ids that Bind has given
 };

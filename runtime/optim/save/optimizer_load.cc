@@ -16,6 +16,7 @@
 namespace sluice {
 namespace {
 
+using optim::FillFn;
 using optim::SavedTensor;
 using optim::StateRecord;
 
@@ -48,8 +49,6 @@ absl::Status FindRecords(OpenSave* save) {
                           optim::PlaceRecords(save->text.hashes, sizes, save->file->records_end()));
   return absl::OkStatus();
 }
-
-using FillFn = std::function<absl::Status(std::uint64_t offset, std::span<std::byte> piece)>;
 
 absl::Status LoadTensor(Runtime& runtime,
                         const std::string& lane,
@@ -129,7 +128,7 @@ absl::Status OffloadedOptimizer::Impl::Load(const std::string& directory) {
         return save.file->Read(record.offset + offset, piece);
       };
       if (tensor == entry.tensor && entry.copy.has_value()) {
-        SLUICE_RETURN_IF_ERROR(WriteCopy(entry, fill));
+        SLUICE_RETURN_IF_ERROR(copies_.Write(entry, fill));
       } else if (tensor == TensorId()) {
         SLUICE_RETURN_IF_ERROR(fill(0, entry.memory));
       } else {

@@ -1,19 +1,16 @@
+#include "runtime/optim/parameters/parameter_copies.h"
+
 #include <algorithm>
 #include <vector>
 
 #include "base/status.h"
 #include "fmt/format.h"
 #include "runtime/optim/kernels/parameter_copy.h"
-#include "runtime/optim/optimizer/optimizer_impl.h"
 #include "runtime/optim/step/pieces.h"
 #include "runtime/optim/step/range_sweep.h"
 
-namespace sluice {
+namespace sluice::optim {
 namespace {
-
-using optim::InDram;
-using optim::ParameterEntry;
-using optim::Pieces;
 
 constexpr std::size_t kElementBytes = 2;  ///< bytes of a copy's element
 /// Pages of a parameter in an op. They fill one whole page of its copy, so that page is not read.
@@ -22,11 +19,11 @@ constexpr std::uint64_t kPages = sizeof(float) / kElementBytes;
 std::vector<Access> AccessesOf(const ParameterEntry& entry, ElementRange range, AccessMode mode) {
   std::vector<Access> accesses;
   if (entry.memory.empty()) {
-    accesses.push_back(InDram(entry.tensor, optim::BytesOfElements(range, sizeof(float)), mode));
+    accesses.push_back(InDram(entry.tensor, BytesOfElements(range, sizeof(float)), mode));
   }
   if (entry.copy->tensor != TensorId()) {
-    accesses.push_back(InDram(
-        entry.copy->tensor, optim::BytesOfElements(range, kElementBytes), AccessMode::kOverwrite));
+    accesses.push_back(
+        InDram(entry.copy->tensor, BytesOfElements(range, kElementBytes), AccessMode::kOverwrite));
   }
   return accesses;
 }
@@ -36,46 +33,39 @@ std::vector<std::span<std::byte>> ParameterOf(const ParameterEntry& entry,
                                               ElementRange range,
                                               const std::vector<Lease>& leases) {
   if (entry.memory.empty()) return leases.front().Spans();
-  const ByteRange bytes = optim::BytesOfElements(range, sizeof(float));
+  const ByteRange bytes = BytesOfElements(range, sizeof(float));
   return {entry.memory.subspan(bytes.offset, bytes.bytes)};
 }
 
 Pieces CopyOf(const ParameterEntry& entry, ElementRange range, const std::vector<Lease>& leases) {
   if (entry.copy->tensor != TensorId()) return Pieces(leases.back(), kElementBytes);
-  const ByteRange bytes = optim::BytesOfElements(range, kElementBytes);
+  const ByteRange bytes = BytesOfElements(range, kElementBytes);
   return Pieces(entry.copy->bytes.subspan(bytes.offset, bytes.bytes), kElementBytes);
 }
 
-void CopyRange(const Pieces& from, const Pieces& to, optim::ParameterCopy args, std::size_t count) {
+void CopyRange(const Pieces& from, const Pieces& to, ParameterCopy args, std::size_t count) {
   for (std::size_t i = 0; i < count; i += args.count) {
     args.count = std::min({from.Together(i), to.Together(i), count - i});
     args.parameters = from.At(i);
     args.copy = to.At(i);
-    optim::CopyParameters(args);
+    CopyParameters(args);
   }
 }
 
 }  // namespace
 
-absl::Status OffloadedOptimizer::Impl::RefreshCopies(GroupId id) {
-  Settle();
-  SLUICE_RETURN_IF_ERROR(current_.CheckIdle());
-  SLUICE_ASSIGN_OR_RETURN(const Group* group, groups_.Find(id));
-  return WriteCopies(*group);
-}
-
-absl::Status OffloadedOptimizer::Impl::WriteCopies(const Group& group) {
-  for (const std::uint32_t index : group.entries) {
+absl::Status ParameterCopies::Refresh(std::span<const std::uint32_t> entries) const {
+  for (const std::uint32_t index : entries) {
     const ParameterEntry& entry = table_.entries[index];
     if (!entry.copy) continue;
     SLUICE_RETURN_IF_ERROR(
-        base::Annotate(WriteCopy(entry, {}), fmt::format("copy of '{}'", entry.name)));
+        base::Annotate(Write(entry, {}), fmt::format("copy of '{}'", entry.name)));
   }
   return absl::OkStatus();
 }
 
-absl::Status OffloadedOptimizer::Impl::WriteCopy(const ParameterEntry& entry, const FillFn& fill) {
-  const optim::ParameterCopy args{.type = optim::CopyTypeOf(entry.copy->type)};
+absl::Status ParameterCopies::Write(const ParameterEntry& entry, const FillFn& fill) const {
+  const ParameterCopy args{.type = CopyTypeOf(entry.copy->type)};
   const AccessMode mode = fill ? AccessMode::kOverwrite : AccessMode::kRead;
   const auto work = [&](ElementRange range, const std::vector<Lease>& leases) {
     std::uint64_t offset = range.begin * sizeof(float);
@@ -88,13 +78,13 @@ absl::Status OffloadedOptimizer::Impl::WriteCopy(const ParameterEntry& entry, co
     CopyRange(from, CopyOf(entry, range, leases), args, range.count);
     return absl::OkStatus();
   };
-  return optim::Run(runtime_,
-                    options_.lane,
-                    {.name = "copy." + entry.name,
-                     .count = entry.count,
-                     .step = kPages * parts_.elements,
-                     .accesses = [&](ElementRange range) { return AccessesOf(entry, range, mode); },
-                     .work = work});
+  return Run(runtime_,
+             optimizer_.lane,
+             {.name = "copy." + entry.name,
+              .count = entry.count,
+              .step = kPages * elements_,
+              .accesses = [&](ElementRange range) { return AccessesOf(entry, range, mode); },
+              .work = work});
 }
 
-}  // namespace sluice
+}  // namespace sluice::optim
