@@ -4,7 +4,7 @@
 
 namespace sluice::optim {
 
-/// First difference of two layouts (OffloadedOptimizer::Impl::Layout), in words; empty if they have
+/// First difference of two layouts (OptimizerSaves::Layout), in words; empty if they have
 /// none.
 std::string LayoutDifference(const std::string& saved, const std::string& here);
 

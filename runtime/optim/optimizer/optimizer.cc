@@ -121,7 +121,8 @@ absl::Status OffloadedOptimizer::SetStepsOf(TensorId parameter, std::int64_t ste
 }
 absl::Status OffloadedOptimizer::Save(const std::string& directory, std::string_view note) {
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
-  return impl_->Save(directory, note);
+  SLUICE_ASSIGN_OR_RETURN(SaveHandle save, impl_->StartSave(directory, note));
+  return save.Wait();
 }
 absl::StatusOr<SaveHandle> OffloadedOptimizer::StartSave(const std::string& directory,
                                                          std::string_view note) {

@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "base/strings.h"
 #include "fmt/format.h"
+#include "runtime/optim/optimizer/errors.h"
 #include "runtime/optim/optimizer/optimizer_impl.h"
 #include "runtime/optim/optimizer/rates.h"
 
@@ -81,10 +82,16 @@ OffloadedOptimizer::Impl::Impl(Runtime& runtime, const OptimizerOptions& options
       parts_{.elements = runtime.PageBytes().count() / sizeof(float)},
       table_(runtime),
       tensors_(runtime, options_, table_),
-      copies_(runtime, options_, table_, parts_.elements) {}
+      copies_(runtime, options_, table_, parts_.elements),
+      saves_({.runtime = runtime,
+              .optimizer = options_,
+              .parts = parts_,
+              .table = table_,
+              .groups = groups_,
+              .copies = copies_}) {}
 
 OffloadedOptimizer::Impl::~Impl() {
-  save_thread_.reset();
+  saves_.GiveUp();
   runner_.reset();
   current_.Cancel();
   for (const ParameterEntry& entry : table_.entries) tensors_.Free(entry);

@@ -1,8 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -13,24 +11,21 @@
 
 #include "base/owner_process.h"
 #include "runtime/optim/optimizer/current_step.h"
-#include "runtime/optim/optimizer/errors.h"
 #include "runtime/optim/optimizer/parameter_groups.h"
 #include "runtime/optim/parameters/parameter_copies.h"
 #include "runtime/optim/parameters/parameter_entry.h"
 #include "runtime/optim/parameters/parameter_table.h"
 #include "runtime/optim/parameters/parameter_values.h"
 #include "runtime/optim/parameters/state_tensors.h"
-#include "runtime/optim/save/save_state.h"
-#include "runtime/optim/save/save_text.h"
+#include "runtime/optim/save/optimizer_saves.h"
 #include "runtime/optim/step/progress.h"
-#include "runtime/optim/step/range_sweep.h"
 #include "runtime/optim/step/step_runner.h"
 #include "sluice/optimizer.h"
 
 namespace sluice {
 /// The side of the user's thread. One file per concern:
 ///   optimizer.cc           the public class
-///   optimizer_groups.cc    groups
+///   optimizer_groups.cc    groups, and entries of their parameters
 ///   optimizer_steps.cc     gradients and steps
 ///   optimizer_ahead.cc     pages ahead of a step
 ///   optimizer_save.cc      saves
@@ -73,7 +68,6 @@ class OffloadedOptimizer::Impl {
   optim::ParameterValues values() const { return {runtime_, options_, parts_.elements}; }
   absl::Status SetStepsOf(TensorId parameter, std::int64_t steps);
 
-  absl::Status Save(const std::string& directory, std::string_view note);
   absl::StatusOr<SaveHandle> StartSave(const std::string& directory, std::string_view note);
   absl::Status Load(const std::string& directory);
 
@@ -106,11 +100,6 @@ class OffloadedOptimizer::Impl {
   /// Groups in the order of the sweep.
   std::vector<std::uint32_t> GroupOrder() const;
 
-  /// Layout that a save and an optimizer must have in common, as JSON.
-  std::string Layout() const;
-  /// Text of a save, without the hashes.
-  optim::SaveText DescribeSave(std::string_view note) const;
-
   const base::OwnerProcess owner_;
   Runtime& runtime_;
   const OptimizerOptions options_;
@@ -121,9 +110,8 @@ class OffloadedOptimizer::Impl {
   optim::ParameterGroups groups_;
   optim::Progress progress_;
   optim::CurrentStep current_;
-  base::FileCalls* file_calls_ = nullptr;  ///< calls of the system for saves; null: the kernel's
-  std::unique_ptr<optim::StepRunner> runner_;          ///< destroyed second
-  std::unique_ptr<internal::SaveThread> save_thread_;  ///< thread of the last save; destroyed first
+  std::unique_ptr<optim::StepRunner> runner_;  ///< destroyed second
+  optim::OptimizerSaves saves_;                ///< saves, whose thread is destroyed first
 };
 
 }  // namespace sluice

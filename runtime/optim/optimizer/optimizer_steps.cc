@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "base/strings.h"
 #include "fmt/format.h"
+#include "runtime/optim/optimizer/errors.h"
 #include "runtime/optim/optimizer/optimizer_impl.h"
 
 namespace sluice {

@@ -20,7 +20,7 @@ struct SavedTensor {
   std::uint64_t block_bytes = 0;  ///< bytes of a block of its checksum
 };
 
-/// The tensors of a layout (OffloadedOptimizer::Impl::Layout) in the order of a save: each
+/// The tensors of a layout (OptimizerSaves::Layout) in the order of a save: each
 /// parameter, its states, their scales. Errors: DataLoss (no layout).
 absl::StatusOr<std::vector<SavedTensor>> TensorsOfLayout(const std::string& layout);
 

@@ -24,7 +24,7 @@ namespace sluice::internal {
 class OptimizerAccess {
  public:
   static void SetFileCalls(OffloadedOptimizer& optimizer, base::FileCalls* calls) {
-    optimizer.impl_->file_calls_ = calls;
+    optimizer.impl_->saves_.SetFileCalls(calls);
   }
 };
 
