@@ -4,21 +4,21 @@
 #include <deque>
 #include <memory>
 #include <thread>
-#include <unordered_map>
 #include <vector>
 
 #include "runtime/core/core.h"
 #include "runtime/engine/api/tensor_table.h"
 #include "runtime/engine/control/background_planner.h"
+#include "runtime/engine/control/fault_reporter.h"
 #include "runtime/engine/control/mailbox.h"
+#include "runtime/engine/control/request_book.h"
+#include "runtime/engine/control/stall_reporter.h"
 #include "runtime/engine/control/ticket_book.h"
 #include "runtime/engine/data/data_mover.h"
 #include "runtime/engine/data/page_owners.h"
 #include "runtime/engine/data/task_book.h"
 #include "runtime/engine/report/event_log.h"
-#include "runtime/engine/report/fault_log.h"
 #include "runtime/engine/report/health_monitor.h"
-#include "runtime/engine/report/repeated_failures.h"
 
 namespace sluice::engine {
 
@@ -65,10 +65,6 @@ class CoreThread {
 
   void Run();
   void AnnounceFallbacks();
-  void TellWaits();
-  void ReportStalled();
-  void ReportStalledTickets(Clock::time_point now);
-  Clock::time_point NextLook(Clock::time_point now) const;
   void ReportForgotten();
   static void DumpHistory(void* self, const char* message);
 
@@ -89,16 +85,12 @@ class CoreThread {
   void On(DriveFencedNotice& notice);
   void On(PlanNotice& notice);
   void On(StopNotice& notice);
-  void NoteSuccess(const TaskBook::RunningTask& task);
-  void NoteFailure(const Completion& completion, const TaskBook::RunningTask& task);
-  void NoteLostSource(const Completion& completion, const TaskBook::RunningTask& task);
-  void NoteFailedRefill(const absl::Status& status, const TaskBook::RunningTask& task);
   void FeedReleases();
-  void FailReplies();
   void NameLeakedLeases(const TicketBook::Entry& entry);
 
-  // Events and actions.
+  // Events and actions. The requests answer some actions, the core thread performs the others.
   void Feed(core::Event event);
+  void CarryOut(core::Action* action);
   void Perform(const core::StartCopy& action);
   void Perform(const core::HastenCopy& action);
   void Perform(const core::StartFill& action);
@@ -108,13 +100,7 @@ class CoreThread {
   void Perform(const core::FailTicket& action);
   void Perform(const core::LosePage& action);
   void Perform(const core::FenceTier& action);
-  void Perform(const core::SegmentCreated& action);
-  void Perform(const core::SegmentRefused& action);
   void Perform(const core::PagesFreed& action);
-  void Perform(core::FramesReserved& action);
-  void Perform(const core::ReservationRefused& action);
-  void Perform(const core::BudgetSet& action);
-  void Perform(const core::BudgetRefused& action);
 
   const Parts parts_;
   std::thread thread_;
@@ -122,10 +108,9 @@ class CoreThread {
   PageOwners owners_;
   TicketBook tickets_;
   TaskBook tasks_;
-  Clock::time_point next_look_ =
-      Clock::time_point::max();  ///< time of the next search for slow tasks
-  FaultLog faults_;
-  RepeatedFailures repeated_;
+  StallReporter stalls_;
+  FaultReporter faults_;
+  RequestBook requests_;
   core::Release releases_;           ///< releases gathered and not fed yet
   std::deque<core::Event> waiting_;  ///< events that actions gave rise to
   bool feeding_ = false;
@@ -133,11 +118,6 @@ class CoreThread {
   bool told_dropped_ = false;
   bool told_too_long_ = false;
   std::vector<core::Action> actions_;
-  std::vector<core::TicketWait> waits_;  ///< scratch of TellWaits, kept for its memory
-  std::unordered_map<core::SegmentIndex, CreateRequest> creates_;
-  std::unordered_map<core::ReservationNumber, ReserveRequest> reservations_;
-  core::ReservationNumber next_reservation_ = 1;
-  std::unordered_map<core::TierIndex, BudgetRequest> budgets_;
 };
 
 }  // namespace sluice::engine

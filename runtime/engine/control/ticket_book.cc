@@ -36,6 +36,16 @@ TicketBook::Entry* TicketBook::Find(core::TicketNumber number) {
   return found == entries_.end() ? nullptr : &found->second;
 }
 
+void TicketBook::TellWaits(const core::Core& core) {
+  core.Waits(&waits_);
+  for (const core::TicketWait& wait : waits_) {
+    Entry* entry = Find(wait.ticket);
+    if (entry == nullptr || entry->waits_for == wait.waits_for) continue;
+    entry->waits_for = wait.waits_for;
+    entry->ticket->NoteWait(wait.waits_for);
+  }
+}
+
 void TicketBook::AppendPages(const LeaseDraft& access, std::vector<PageIndex>* pages) {
   for (std::uint32_t i = 0; i < access.pages; ++i) pages->push_back(access.first_page + i);
 }

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/core/core.h"
 #include "runtime/core/events.h"
 #include "runtime/engine/control/messages.h"
 #include "runtime/engine/control/ticket_state.h"
@@ -49,6 +50,9 @@ class TicketBook {
   Entry* Find(core::TicketNumber number);
   void Erase(core::TicketNumber number);
 
+  /// Tells the tickets for which Core::Waits names another cause than before.
+  void TellWaits(const core::Core& core);
+
   /// Adds the pages of one lease that ends, and forgets the ticket with its last lease. Adds
   /// nothing when the lease or its ticket has ended before.
   void Release(const ReleaseNotice& notice, std::vector<PageIndex>* pages);
@@ -70,7 +74,8 @@ class TicketBook {
   Stall HolderOf(const LeaseDraft& wanted, bool same_page) const;
 
   std::unordered_map<core::TicketNumber, Entry> entries_;
-  std::size_t waiting_ = 0;  ///< number of entries neither granted nor reported
+  std::vector<core::TicketWait> waits_;  ///< scratch of TellWaits, kept for its memory
+  std::size_t waiting_ = 0;              ///< number of entries neither granted nor reported
 };
 
 template <typename Visit>
