@@ -18,21 +18,19 @@ FrameModel::FrameModel(const std::vector<FrameIndex>& frames,
                        std::uint32_t copies_in_flight_max,
                        const ShadowModel* shadow,
                        Verdict* verdict)
-    : copies_in_flight_max_(copies_in_flight_max), shadow_(shadow), verdict_(verdict) {
-  for (const FrameIndex count : frames) tiers_.emplace_back(count);
-  limits_ = frames;
-  used_.resize(frames.size());
-}
+    : copies_in_flight_max_(copies_in_flight_max),
+      shadow_(shadow),
+      verdict_(verdict),
+      frames_(frames),
+      copies_(&frames_, shadow, verdict) {}
 
 bool FrameModel::Check(bool condition, const std::string& what) {
-  if (!condition) verdict_->Fail(what);
-  return condition;
+  return verdict_->Check(condition, what);
 }
 
 bool FrameModel::CheckFrame(PageIndex page, TierIndex tier, FrameIndex frame) {
   return Check(shadow_->page(page).exists, fmt::format("page {} does not exist", page)) &&
-         Check(tier < tiers_.size() && frame < tiers_[tier].size(),
-               "no such frame: " + Where(page, tier, frame));
+         Check(frames_.Exists(tier, frame), "no such frame: " + Where(page, tier, frame));
 }
 
 // --- tasks ------------------------------------------------------------------------------------
@@ -48,7 +46,7 @@ void FrameModel::Start(const StartCopy& copy) {
   Check(copy.target < copy.source || copy.target <= shadow_->page(copy.page).lowest,
         "below the page's lowest tier: " + Where(copy.page, copy.target, copy.target_frame));
   CheckLinkLoad(copy);
-  SimFrame& source = At(copy.source, copy.source_frame);
+  SimFrame& source = frames_.At(copy.source, copy.source_frame);
   CheckGeneration(copy, source.stamp);
   ++source.readers;
   ++copies_started_;
@@ -90,7 +88,7 @@ void FrameModel::Hasten(const HastenCopy& order) {
 
 void FrameModel::Start(const StartMap& map) {
   if (!CheckFrame(map.page, map.tier, map.frame)) return;
-  SimFrame& frame = At(map.tier, map.frame);
+  SimFrame& frame = frames_.At(map.tier, map.frame);
   const std::string where = Where(map.page, map.tier, map.frame);
   Check(frame.owner == map.page, "maps a frame of another page: " + where);
   Check(!frame.filling, "maps a frame that is being filled: " + where);
@@ -103,7 +101,7 @@ void FrameModel::Start(const StartMap& map) {
 void FrameModel::UnderWay(TaskNumber task) {
   const auto found = tasks_.find(task);
   if (found == tasks_.end()) return;  // the task ended before
-  SimFrame& frame = At(found->second.target, found->second.target_frame);
+  SimFrame& frame = frames_.At(found->second.target, found->second.target_frame);
   frame.under_way = true;
   const StartCopy* copy = found->second.copy();
   const bool maps = copy != nullptr ? copy->map : found->second.fill()->map;
@@ -111,7 +109,7 @@ void FrameModel::UnderWay(TaskNumber task) {
 }
 
 void FrameModel::CheckSource(const StartCopy& copy) {
-  const SimFrame& source = At(copy.source, copy.source_frame);
+  const SimFrame& source = frames_.At(copy.source, copy.source_frame);
   const ShadowPage& page = shadow_->page(copy.page);
   const std::string where = Where(copy.page, copy.source, copy.source_frame);
   Check(source.owner == copy.page, "copies from a frame of another page: " + where);
@@ -120,7 +118,7 @@ void FrameModel::CheckSource(const StartCopy& copy) {
         "copies what is not the page's content: " + where);
   Check(!page.write_leased(), "I4: copies from a page under a write lease: " + where);
   Check(copy.segment == page.segment, "names another segment: " + where);
-  if (copy.source + 1u == tiers_.size()) {
+  if (frames_.IsLast(copy.source)) {
     Check(source.segment == copy.segment && source.generation == copy.generation,
           fmt::format("reads generation {} where {} was written: {}",
                       copy.generation,
@@ -130,15 +128,15 @@ void FrameModel::CheckSource(const StartCopy& copy) {
 }
 
 void FrameModel::CheckTarget(PageIndex page, TierIndex tier, FrameIndex index) {
-  const SimFrame& frame = At(tier, index);
+  const SimFrame& frame = frames_.At(tier, index);
   const std::string where = Where(page, tier, index);
-  Check(index < limits_[tier], "I1: a frame beyond the budget: " + where);
+  Check(index < frames_.limit(tier), "I1: a frame beyond the budget: " + where);
   Check(!frame.reserved, "takes a reserved frame: " + where);
   Check(frame.owner == kNoPage || frame.owner == page, "takes a frame of another page: " + where);
   Check(!frame.filling, "fills a frame twice at once: " + where);
   Check(frame.readers == 0, "fills a frame that is being read: " + where);
   Check(frame.pins == 0, "I3: fills a pinned frame: " + where);
-  if (tier + 1u == tiers_.size()) {
+  if (frames_.IsLast(tier)) {
     Check(!frame.has_content, "overwrites a slot of the last tier in place: " + where);
   }
 }
@@ -192,8 +190,8 @@ void FrameModel::StartTask(TaskNumber number, SimTask task) {
 }
 
 void FrameModel::TakeTarget(const SimTask& task) {
-  SetOwner(task.target, task.target_frame, task.page);
-  SimFrame& frame = At(task.target, task.target_frame);
+  frames_.SetOwner(task.target, task.target_frame, task.page);
+  SimFrame& frame = frames_.At(task.target, task.target_frame);
   Check(!frame.mapped || frame.failed_for == kNoPage || frame.failed_for == task.page,
         "another page's mapping stays: " + Where(task.page, task.target, task.target_frame));
   frame.failed_for = kNoPage;
@@ -213,29 +211,29 @@ void FrameModel::Done(TaskNumber number) {
   SimTask task;
   if (!TakeTask(number, &task)) return;
   if (std::holds_alternative<StartMap>(task.action)) {
-    SimFrame& frame = At(task.target, task.target_frame);
+    SimFrame& frame = frames_.At(task.target, task.target_frame);
     frame.mapping = false;
     frame.mapped = true;
     return;
   }
   if (const StartFill* fill = task.fill()) return FinishTarget(task, fill->map);
   const StartCopy& copy = *task.copy();
-  SimFrame& source = At(copy.source, copy.source_frame);
+  SimFrame& source = frames_.At(copy.source, copy.source_frame);
   --source.readers;
   Check(source.owner == copy.page && source.has_content && source.stamp == task.stamp,
         "I4: the source changed during its copy: " +
             Where(copy.page, copy.source, copy.source_frame));
   FinishTarget(task, copy.map);
-  SimFrame& target = At(copy.target, copy.target_frame);
+  SimFrame& target = frames_.At(copy.target, copy.target_frame);
   target.segment = copy.segment;
   target.generation = copy.generation;
 }
 
 void FrameModel::FinishTarget(const SimTask& task, bool map) {
-  SimFrame& frame = At(task.target, task.target_frame);
+  SimFrame& frame = frames_.At(task.target, task.target_frame);
   frame.filling = frame.under_way = frame.granted_under_way = false;
   const auto* copy = task.copy();
-  if (copy != nullptr && copy->target + 1u == tiers_.size()) fence_ = false;
+  if (copy != nullptr && frames_.IsLast(copy->target)) copies_.NoteFenceOver();
   frame.content_page = task.page;
   if (!std::exchange(frame.written_under_way, false)) {
     frame.has_content = !task.garbage;
@@ -247,21 +245,21 @@ void FrameModel::FinishTarget(const SimTask& task, bool map) {
 void FrameModel::Failed(TaskNumber number, FailureKind kind) {
   SimTask task;
   if (!TakeTask(number, &task)) return;
-  if (kind == FailureKind::kSourceLost) doubtful_.insert(task.page);
-  SimFrame& target = At(task.target, task.target_frame);
+  if (kind == FailureKind::kSourceLost) copies_.NoteDoubt(task.page);
+  SimFrame& target = frames_.At(task.target, task.target_frame);
   if (std::holds_alternative<StartMap>(task.action)) {
     target.mapping = false;
     return;
   }
-  if (target.written_under_way) doubtful_.insert(task.page);
+  if (target.written_under_way) copies_.NoteDoubt(task.page);
   const bool stays = target.granted_under_way;
-  if (!stays) SetOwner(task.target, task.target_frame, kNoPage);
+  if (!stays) frames_.SetOwner(task.target, task.target_frame, kNoPage);
   target = {.owner = target.owner,
             .mapped = target.mapped && !target.under_way,
             .failed_for = stays ? kNoPage : task.page,
             .pins = target.pins};
   if (const StartCopy* copy = task.copy()) {
-    SimFrame& source = At(copy->source, copy->source_frame);
+    SimFrame& source = frames_.At(copy->source, copy->source_frame);
     --source.readers;
     if (kind == FailureKind::kSourceLost) source.has_content = false;
   }
@@ -271,7 +269,7 @@ void FrameModel::Failed(TaskNumber number, FailureKind kind) {
 
 void FrameModel::Drop(const DropFrame& drop) {
   if (!CheckFrame(drop.page, drop.tier, drop.frame)) return;
-  SimFrame& frame = At(drop.tier, drop.frame);
+  SimFrame& frame = frames_.At(drop.tier, drop.frame);
   const std::string where = Where(drop.page, drop.tier, drop.frame);
   Check(frame.owner == drop.page || (frame.owner == kNoPage && frame.failed_for == drop.page),
         "drops a frame of another page: " + where);
@@ -279,76 +277,28 @@ void FrameModel::Drop(const DropFrame& drop) {
   Check(frame.readers == 0, "drops a frame that is being read: " + where);
   Check(frame.pins == 0, "I3: drops a pinned frame: " + where);
   Check(frame.mapped == drop.mapped, "drops with a wrong word about the mapping: " + where);
-  if (frame.owner == drop.page && HoldsContent({drop.tier, drop.frame})) touched_.insert(drop.page);
-  SetOwner(drop.tier, drop.frame, kNoPage);
+  copies_.NoteDrop(drop.page, {drop.tier, drop.frame});
+  frames_.SetOwner(drop.tier, drop.frame, kNoPage);
   frame = {};
 }
 
 void FrameModel::Abandon(const std::vector<FrameIndex>& frames,
                          const std::vector<PageIndex>& named) {
-  const auto last = static_cast<TierIndex>(tiers_.size() - 1);
+  const auto last = static_cast<TierIndex>(frames_.tier_count() - 1);
   for (const FrameIndex index : frames) {
-    SimFrame& frame = At(last, index);
+    SimFrame& frame = frames_.At(last, index);
     frame.abandoned = frame.owner != kNoPage;
   }
-  named_.insert(named.begin(), named.end());
-}
-
-void FrameModel::EndBatch() {
-  for (const PageIndex page : touched_) {
-    Check(Reachable(page), fmt::format("I2: the last copy of page {} was dropped", page));
-    Check(fence_ || named_.contains(page) || !OnlyAbandoned(page),
-          fmt::format("page {} is left in an abandoned frame only, and was not named", page));
-  }
-  touched_.clear();
-}
-
-void FrameModel::CheckLost(PageIndex page) {
-  Check(doubtful_.erase(page) > 0, fmt::format("page {} is called lost for no reason", page));
-  const auto places = places_.find(page);
-  if (places == places_.end() || shadow_->page(page).stamp == kZeros) return;
-  for (const TierFrame& place : places->second) {
-    Check(!HoldsContent(place),
-          fmt::format("page {} is called lost, tier {} has it", page, place.first));
-  }
-}
-
-bool FrameModel::Reachable(PageIndex index) const {
-  const ShadowPage& page = shadow_->page(index);
-  if (!page.exists || page.lost || page.freeing() || page.stamp == kZeros) return true;
-  if (page.file == page.stamp) return true;
-  const auto places = places_.find(index);
-  if (places == places_.end()) return false;
-  return std::any_of(places->second.begin(), places->second.end(), [this](const TierFrame& place) {
-    return HoldsContent(place);
-  });
-}
-
-/// Whether a read that no longer works there finds the page's bytes nowhere.
-bool FrameModel::OnlyAbandoned(PageIndex index) const {
-  const ShadowPage& page = shadow_->page(index);
-  if (page.lost || page.freeing() || page.reproducible || page.file == page.stamp) return false;
-  const auto places = places_.find(index);
-  if (places == places_.end() || doubtful_.contains(index)) return false;
-  std::size_t abandoned = 0, others = 0;
-  for (const TierFrame& place : places->second) {
-    if (HoldsContent(place)) ++(frame(place.first, place.second).abandoned ? abandoned : others);
-  }
-  return abandoned > 0 && others == 0;
-}
-
-bool FrameModel::HoldsContent(TierFrame place) const {
-  const SimFrame& frame = tiers_[place.first][place.second];
-  const bool there = frame.has_content && (!frame.filling || frame.written_under_way);
-  return there && frame.stamp == shadow_->page(frame.owner).stamp;
+  copies_.NoteNamed(named);
 }
 
 void FrameModel::ForgetPages(PageIndex first_page, std::uint32_t pages) {
   for (PageIndex page = first_page; page < first_page + pages; ++page) {
-    Check(places_[page].empty(), fmt::format("page {} is freed while it has frames", page));
-    places_.erase(page);
+    Check(frames_.PlacesOf(page).empty(),
+          fmt::format("page {} is freed while it has frames", page));
+    frames_.ForgetPage(page);
     generations_.erase(page);
-    named_.erase(page);
+    copies_.ForgetPage(page);
   }
 }
 
@@ -356,7 +306,7 @@ void FrameModel::ForgetPages(PageIndex first_page, std::uint32_t pages) {
 
 void FrameModel::Pin(const PageRequest& request, FrameIndex index) {
   if (!CheckFrame(request.page, request.tier, index)) return;
-  SimFrame& frame = At(request.tier, index);
+  SimFrame& frame = frames_.At(request.tier, index);
   const ShadowPage& page = shadow_->page(request.page);
   const std::string where = Where(request.page, request.tier, index);
   Check(frame.owner == request.page, "grants a frame of another page: " + where);
@@ -380,14 +330,14 @@ void FrameModel::Pin(const PageRequest& request, FrameIndex index) {
 }
 
 void FrameModel::Unpin(PageIndex page, TierIndex tier, FrameIndex index) {
-  SimFrame& frame = At(tier, index);
+  SimFrame& frame = frames_.At(tier, index);
   if (Check(frame.owner == page && frame.pins > 0, "not pinned: " + Where(page, tier, index))) {
     --frame.pins;
   }
 }
 
 void FrameModel::Write(TierIndex tier, FrameIndex index, Stamp stamp) {
-  SimFrame& frame = At(tier, index);
+  SimFrame& frame = frames_.At(tier, index);
   frame.written_under_way = frame.filling;
   frame.has_content = true;
   frame.content_page = frame.owner;
@@ -398,46 +348,24 @@ void FrameModel::Write(TierIndex tier, FrameIndex index, Stamp stamp) {
 
 void FrameModel::Reserve(TierIndex tier, const std::vector<FrameIndex>& frames) {
   for (const FrameIndex index : frames) {
-    if (!Check(index < limits_[tier], "I1: reserves a frame beyond the budget")) continue;
-    SimFrame& frame = At(tier, index);
+    if (!Check(index < frames_.limit(tier), "I1: reserves a frame beyond the budget")) continue;
+    SimFrame& frame = frames_.At(tier, index);
     Check(frame.owner == kNoPage && !frame.reserved,
           fmt::format("reserves frame {} of tier {}, which is in use", index, tier));
-    frame.reserved = true;
-    ++used_[tier];
+    frames_.Reserve(tier, index);
   }
 }
 
 void FrameModel::Unreserve(TierIndex tier, const std::vector<FrameIndex>& frames) {
-  for (const FrameIndex index : frames) At(tier, index).reserved = false;
-  used_[tier] -= static_cast<FrameIndex>(frames.size());
-}
-
-void FrameModel::SetLimit(TierIndex tier, FrameIndex limit) {
-  limits_[tier] = limit;
-  if (limit > tiers_[tier].size()) tiers_[tier].resize(limit);
+  for (const FrameIndex index : frames) frames_.Unreserve(tier, index);
 }
 
 void FrameModel::CheckVacated(TierIndex tier) {
-  for (FrameIndex i = limits_[tier]; i < tiers_[tier].size(); ++i) {
-    const SimFrame& frame = At(tier, i);
+  for (FrameIndex i = frames_.limit(tier); i < frames_.size(tier); ++i) {
+    const SimFrame& frame = frames_.At(tier, i);
     Check(frame.owner == kNoPage && !frame.reserved,
           fmt::format("I1: frame {} of tier {} is in use after the budget was cut", i, tier));
   }
-}
-
-FrameIndex FrameModel::used(TierIndex tier) const { return used_[tier]; }
-
-void FrameModel::SetOwner(TierIndex tier, FrameIndex index, PageIndex page) {
-  SimFrame& frame = At(tier, index);
-  if (frame.owner == page) return;
-  if (frame.owner != kNoPage) {
-    places_[frame.owner].erase({tier, index});
-    --used_[tier];
-  }
-  frame.owner = page;
-  if (page == kNoPage) return;
-  places_[page].insert({tier, index});
-  ++used_[tier];
 }
 
 }  // namespace sluice::core

@@ -11,6 +11,11 @@ class Verdict {
   void Fail(std::string text) {
     if (text_.empty()) text_ = std::move(text);
   }
+  /// Returns the condition. It fails the run if it does not hold.
+  bool Check(bool condition, std::string text) {
+    if (!condition) Fail(std::move(text));
+    return condition;
+  }
   bool ok() const { return text_.empty(); }
   const std::string& text() const { return text_; }
 
