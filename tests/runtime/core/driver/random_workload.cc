@@ -11,25 +11,22 @@ namespace {
 constexpr std::uint64_t kDisturbTimer = 1'000'000;
 constexpr std::uint64_t kHoldMax = 150;
 
-PageMode RandomMode(std::uint64_t dice) {
-  if (dice < 5) return PageMode::kRead;
-  return dice < 8 ? PageMode::kWrite : PageMode::kOverwrite;
-}
-
 }  // namespace
 
 RandomWorkload::RandomWorkload(const Scenario& scenario)
     : scenario_(scenario), random_(scenario.driver.seed), driver_(scenario.driver) {
   if (scenario.faults_per_mille > 0) {
-    driver_.set_fault([this](TaskNumber, const SimTask& task) { return Fault(task); });
+    driver_.set_fault([this](TaskNumber, const SimTask& task) {
+      return winding_down_ ? std::nullopt : faults_.Next(task);
+    });
   }
   workers_.resize(scenario.threads);
 }
 
 void RandomWorkload::Run() {
-  CreateBlocks();
+  blocks_.CreateAll();
   if (scenario_.iterations) MakeScripts();
-  for (std::uint32_t i = 0; i < workers_.size(); ++i) driver_.SetTimer(1 + Below(20), i);
+  for (std::uint32_t i = 0; i < workers_.size(); ++i) driver_.SetTimer(1 + random_.Below(20), i);
   driver_.SetTimer(30, kDisturbTimer);
   while (driver_.verdict().ok() && driver_.event_count() < scenario_.events) {
     if (driver_.frames().tasks().empty()) driver_.CheckProgress();
@@ -44,82 +41,20 @@ void RandomWorkload::Run() {
   if (driver_.verdict().ok()) driver_.CheckReplay();
 }
 
-// --- segments ---------------------------------------------------------------------------------
-
-void RandomWorkload::CreateBlocks() {
-  const auto last = static_cast<TierIndex>(scenario_.driver.frames.size() - 1);
-  std::uint32_t left = scenario_.pages;
-  while (left > 0) {
-    const auto pages = static_cast<std::uint32_t>(std::min<std::uint64_t>(left, 1 + Below(6)));
-    const bool high = last > 1 && Chance(150);
-    const auto lowest = high ? static_cast<TierIndex>(1 + Below(last - 1u)) : last;
-    CreateBlock(pages, lowest, scenario_.segments ? Chance(600) : true);
-    left -= pages;
-  }
-}
-
-bool RandomWorkload::CreateBlock(std::uint32_t pages, TierIndex lowest, bool permanent) {
-  const PageIndex first = FindRoom(pages);
-  const SegmentIndex segment = next_segment_++;
-  const auto last = static_cast<TierIndex>(scenario_.driver.frames.size() - 1);
-  const bool read_only = Chance(100);
-  if (read_only) lowest = std::min(lowest, static_cast<TierIndex>(last - 1));
-  const auto actions = driver_.Send(CreateSegment{.segment = segment,
-                                                  .first_page = first,
-                                                  .pages = pages,
-                                                  .lowest = lowest,
-                                                  .kind = TensorKind::kParameter,
-                                                  .file_home = read_only || Chance(150),
-                                                  .reproducible = Chance(200),
-                                                  .read_only = read_only});
-  if (Select<SegmentCreated>(actions).empty()) return false;
-  blocks_.push_back({segment, first, pages, lowest, permanent, read_only});
-  return true;
-}
-
-PageIndex RandomWorkload::FindRoom(std::uint32_t pages) const {
-  for (PageIndex first = 0;; ++first) {
-    bool room = true;
-    for (PageIndex page = first; page < first + pages; ++page) {
-      room = room && !driver_.shadow().page(page).exists;
-    }
-    if (room) return first;
-  }
-}
-
 // --- ops --------------------------------------------------------------------------------------
 
-std::optional<PageRequest> RandomWorkload::RandomRequest(bool permanent) {
-  if (blocks_.empty()) return std::nullopt;
-  const Block& block = blocks_[Below(blocks_.size())];
-  if (permanent && !block.permanent) return std::nullopt;
-  const auto page = static_cast<PageIndex>(block.first_page + Below(block.pages));
-  if (!driver_.shadow().page(page).exists || driver_.shadow().page(page).freeing()) {
-    return std::nullopt;
-  }
-  // The last tier only holds pages; leases are taken above it.
-  const auto tiers = static_cast<TierIndex>(
-      std::min<std::size_t>(block.lowest + 1u, scenario_.driver.frames.size() - 1));
-  const auto tier = static_cast<TierIndex>(Chance(700) ? 0 : Below(tiers));
-  return PageRequest{.page = page,
-                     .tier = tier,
-                     .mode = block.read_only ? PageMode::kRead : RandomMode(Below(10)),
-                     .map = Chance(300),
-                     .leases = static_cast<std::uint16_t>(1 + Below(2))};
-}
-
 RandomWorkload::OpPlan RandomWorkload::RandomOp(bool permanent) {
-  OpPlan plan{.name = static_cast<NameIndex>(Below(100)), .discard = Chance(100)};
-  const std::uint64_t count = 1 + Below(scenario_.op_pages_max);
+  OpPlan plan{.name = static_cast<NameIndex>(random_.Below(100)), .discard = random_.Chance(100)};
+  const std::uint64_t count = 1 + random_.Below(scenario_.op_pages_max);
   for (std::uint64_t i = 0; i < count; ++i) {
-    const auto request = RandomRequest(permanent);
+    const auto request = blocks_.RandomRequest(permanent);
     if (!request) continue;
     const bool there = std::any_of(plan.requests.begin(),
                                    plan.requests.end(),
                                    [&](const auto& other) { return other.page == request->page; });
     if (there) continue;
     plan.requests.push_back(*request);
-    if (!Fits(plan.requests) && !Chance(30)) plan.requests.pop_back();
+    if (!Fits(plan.requests) && !random_.Chance(30)) plan.requests.pop_back();
   }
   return plan;
 }
@@ -134,11 +69,11 @@ bool RandomWorkload::Fits(const std::vector<PageRequest>& requests) {
 }
 
 void RandomWorkload::MakeScripts() {
-  scripts_.resize(1 + Below(3));
+  scripts_.resize(1 + random_.Below(3));
   for (auto& lanes : scripts_) {
     lanes.resize(workers_.size());
     for (auto& script : lanes) {
-      const std::uint64_t steps = 3 + Below(10);
+      const std::uint64_t steps = 3 + random_.Below(10);
       for (std::uint64_t i = 0; i < steps; ++i) script.push_back(RandomOp(true));
     }
   }
@@ -147,7 +82,7 @@ void RandomWorkload::MakeScripts() {
 void RandomWorkload::OnTimer(std::uint64_t id) {
   if (id == kDisturbTimer) {
     Disturb();
-    driver_.SetTimer(1 + Below(60), kDisturbTimer);
+    driver_.SetTimer(1 + random_.Below(60), kDisturbTimer);
     return;
   }
   Advance(static_cast<std::uint32_t>(id));
@@ -157,7 +92,7 @@ void RandomWorkload::Advance(std::uint32_t index) {
   Worker& worker = workers_[index];
   if (worker.state == State::kIdle) return StartOp(index);
   if (worker.state == State::kHolding) return Hold(index);
-  if (worker.state == State::kWaiting && Chance(20)) driver_.Send(Cancel{worker.waiting});
+  if (worker.state == State::kWaiting && random_.Chance(20)) driver_.Send(Cancel{worker.waiting});
 }
 
 void RandomWorkload::StartOp(std::uint32_t index) {
@@ -186,7 +121,7 @@ bool RandomWorkload::NextPlan(Worker* worker, std::uint32_t lane) {
                  scripts_[key_][static_cast<std::size_t>(&other - workers_.data())].size();
     });
     if (!all) {
-      driver_.SetTimer(10 + Below(20), lane);
+      driver_.SetTimer(10 + random_.Below(20), lane);
       return false;
     }
     driver_.Send(EndIteration{});
@@ -194,13 +129,13 @@ bool RandomWorkload::NextPlan(Worker* worker, std::uint32_t lane) {
     if (scenario_.plans) AdoptSome();
     BeginNextIteration();
   }
-  worker->plan = Chance(15) ? RandomOp(true) : scripts_[key_][lane][worker->next_step];
+  worker->plan = random_.Chance(15) ? RandomOp(true) : scripts_[key_][lane][worker->next_step];
   ++worker->next_step;
   return true;
 }
 
 void RandomWorkload::BeginNextIteration() {
-  if (Chance(200)) key_ = static_cast<KeyIndex>(Below(scripts_.size()));
+  if (random_.Chance(200)) key_ = static_cast<KeyIndex>(random_.Below(scripts_.size()));
   driver_.Send(BeginIteration{key_});
   in_iteration_ = true;
   for (Worker& worker : workers_) worker.next_step = 0;
@@ -210,14 +145,14 @@ void RandomWorkload::AcquireFor(std::uint32_t index, const OpPlan& plan) {
   Worker& worker = workers_[index];
   worker.state = State::kWaiting;
   worker.waiting = Ask(index, worker.op, plan);
-  if (Chance(100)) driver_.SetTimer(1 + Below(kHoldMax), index);
+  if (random_.Chance(100)) driver_.SetTimer(1 + random_.Below(kHoldMax), index);
 }
 
 TicketNumber RandomWorkload::Ask(std::uint32_t lane, OpNumber op, const OpPlan& plan) {
   const TicketNumber ticket = next_ticket_++;
   driver_.Send(Acquire{
       .ticket = ticket, .op = op, .lane = lane, .name = plan.name, .requests = plan.requests});
-  if (scenario_.driver.under_way && Chance(700)) driver_.Send(GrantUnderWay{ticket});
+  if (scenario_.driver.under_way && random_.Chance(700)) driver_.Send(GrantUnderWay{ticket});
   return ticket;
 }
 
@@ -247,24 +182,24 @@ void RandomWorkload::TakeUpAhead(std::uint32_t index) {
   worker.waiting = ahead.ticket;
   worker.state = ahead.granted ? State::kHolding : State::kWaiting;
   if (ahead.granted) worker.held.push_back(ahead.ticket);
-  if (ahead.granted) driver_.SetTimer(1 + Below(kHoldMax), index);
+  if (ahead.granted) driver_.SetTimer(1 + random_.Below(kHoldMax), index);
 }
 
 void RandomWorkload::Hold(std::uint32_t index) {
   Worker& worker = workers_[index];
-  if (!scenario_.iterations && !winding_down_ && worker.held.size() < 3 && Chance(150)) {
+  if (!scenario_.iterations && !winding_down_ && worker.held.size() < 3 && random_.Chance(150)) {
     return AcquireFor(index, RandomOp(false));
   }
   ReleaseSome(index);
   if (worker.held.empty()) return EndOp(index);
-  driver_.SetTimer(1 + Below(kHoldMax), index);
+  driver_.SetTimer(1 + random_.Below(kHoldMax), index);
 }
 
 void RandomWorkload::ReleaseSome(std::uint32_t index) {
   Worker& worker = workers_[index];
   const std::vector<TicketNumber> held = worker.held;
   for (const TicketNumber ticket : held) {
-    if (Chance(600)) ReleaseTicket(ticket, Chance(600));
+    if (random_.Chance(600)) ReleaseTicket(ticket, random_.Chance(600));
   }
   std::erase_if(worker.held, [this](TicketNumber ticket) {
     const auto& left = driver_.ticket(ticket).leases_left;
@@ -277,10 +212,10 @@ void RandomWorkload::ReleaseTicket(TicketNumber number, bool all) {
   Release release{.ticket = number};
   for (std::size_t i = 0; i < ticket.leases_left.size(); ++i) {
     for (std::uint32_t k = 0; k < ticket.leases_left[i]; ++k) {
-      if (all || Chance(500)) release.pages.push_back(ticket.acquire.requests[i].page);
+      if (all || random_.Chance(500)) release.pages.push_back(ticket.acquire.requests[i].page);
     }
   }
-  std::shuffle(release.pages.begin(), release.pages.end(), random_);
+  random_.Shuffle(&release.pages);
   driver_.Send(release);
 }
 
@@ -298,7 +233,7 @@ void RandomWorkload::EndOp(std::uint32_t index) {
     AskAhead(index);
     return;
   }
-  driver_.SetTimer(1 + Below(20), index);
+  driver_.SetTimer(1 + random_.Below(20), index);
 }
 
 // --- answers ----------------------------------------------------------------------------------
@@ -333,7 +268,7 @@ void RandomWorkload::OnGranted(TicketNumber ticket) {
     if (worker.state != State::kWaiting || worker.waiting != ticket) continue;
     worker.state = State::kHolding;
     worker.held.push_back(ticket);
-    driver_.SetTimer(1 + Below(kHoldMax), i);
+    driver_.SetTimer(1 + random_.Below(kHoldMax), i);
   }
 }
 
@@ -345,7 +280,7 @@ void RandomWorkload::OnFailed(const FailTicket& fail) {
     for (const TicketNumber ticket : worker.held) ReleaseTicket(ticket, true);
     worker.held.clear();
     worker.state = State::kIdle;
-    worker.ahead.has_value() ? TakeUpAhead(i) : driver_.SetTimer(1 + Below(20), i);
+    worker.ahead.has_value() ? TakeUpAhead(i) : driver_.SetTimer(1 + random_.Below(20), i);
   }
 }
 

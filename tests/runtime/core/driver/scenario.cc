@@ -1,8 +1,11 @@
+#include "tests/runtime/core/driver/scenario.h"
+
 #include <algorithm>
+#include <random>
+#include <vector>
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
-#include "tests/runtime/core/driver/random_workload.h"
 
 namespace sluice::core {
 namespace {
