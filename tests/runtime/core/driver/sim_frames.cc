@@ -21,9 +21,9 @@ void SimFrames::SetOwner(TierIndex tier, FrameIndex index, PageIndex page) {
 }
 
 const std::set<SimFrames::Place>& SimFrames::PlacesOf(PageIndex page) const {
-  static const std::set<Place> none;
+  static const std::set<Place> kNone;
   const auto found = places_.find(page);
-  return found == places_.end() ? none : found->second;
+  return found == places_.end() ? kNone : found->second;
 }
 
 void SimFrames::Reserve(TierIndex tier, FrameIndex frame) {

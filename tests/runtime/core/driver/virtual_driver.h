@@ -14,7 +14,9 @@
 
 #include "runtime/core/core.h"
 #include "tests/runtime/core/driver/frame_model.h"
+#include "tests/runtime/core/driver/open_requests.h"
 #include "tests/runtime/core/driver/shadow_model.h"
+#include "tests/runtime/core/driver/sim_tickets.h"
 #include "tests/runtime/core/driver/verdict.h"
 
 namespace sluice::core {
@@ -43,17 +45,6 @@ struct DriverOptions {
 };
 
 CoreOptions CoreOptionsOf(const DriverOptions& options);
-
-/// State of an AcquireAll, as the driver knows it.
-struct SimTicket {
-  Acquire acquire;
-  bool granted = false;
-  bool failed = false;
-  bool cancelled = false;
-  std::vector<FrameIndex> frames;
-  std::vector<std::uint32_t> leases_left;  ///< leases left of each request
-  bool open() const { return !granted && !failed; }
-};
 
 /// Next event in virtual time: a task ended or reported that it is under way, or a timer of the
 /// user went off.
@@ -95,11 +86,13 @@ class VirtualDriver {
 
   /// Answers in order of arrival, for the user to take.
   std::deque<Action>& answers() { return answers_; }
-  const std::map<TicketNumber, SimTicket>& tickets() const { return tickets_; }
-  const SimTicket& ticket(TicketNumber ticket) const { return tickets_.at(ticket); }
-  std::set<PageIndex> PagesHeld(OpNumber op, TierIndex tier) const;
+  const std::map<TicketNumber, SimTicket>& tickets() const { return tickets_.all(); }
+  const SimTicket& ticket(TicketNumber ticket) const { return tickets_.all().at(ticket); }
+  std::set<PageIndex> PagesHeld(OpNumber op, TierIndex tier) const {
+    return tickets_.PagesHeld(op, tier);
+  }
   /// Whether the op waits for a ticket, or for an earlier op of its lane that does.
-  bool Waiting(OpNumber op) const;
+  bool Waiting(OpNumber op) const { return tickets_.Waiting(op); }
 
   Core& core() { return *core_; }
   const ShadowModel& shadow() const { return shadow_; }
@@ -110,9 +103,9 @@ class VirtualDriver {
   /// Number of times that several events were sent together.
   std::uint64_t together_count() const { return together_; }
   std::uint64_t fault_count() const { return faults_; }
-  std::uint64_t grant_count() const { return grants_; }
+  std::uint64_t grant_count() const { return tickets_.grant_count(); }
   /// Failures of `reason` so far.
-  std::uint64_t failure_count(TicketFailure reason) const;
+  std::uint64_t failure_count(TicketFailure reason) const { return tickets_.failure_count(reason); }
   /// The verdict with the last events and their actions.
   std::string Report() const;
 
@@ -129,17 +122,7 @@ class VirtualDriver {
   /// Sends events that come together.
   std::vector<Action> Send(const std::vector<Event>& events);
   void Before(const Event& event);
-  void BeforeRelease(const Release& release);
   void Carry(const Action& action);
-  void Grant(const GrantTicket& grant);
-  void FailOne(const FailTicket& fail);
-  void CheckReason(const FailTicket& fail, const SimTicket& ticket);
-  void CheckTooLarge(const FailTicket& fail, const SimTicket& ticket);
-  void CheckDeadlock(const FailTicket& fail);
-  void Created(const SegmentCreated& created);
-  void Freed(const PagesFreed& freed);
-  void AnswerReservation(const FramesReserved& reserved);
-  void AnswerBudget(TierIndex tier, FrameIndex frames);
   void CheckCounters();
   void CheckBatch();
   std::string EventText(std::size_t event) const;
@@ -148,33 +131,21 @@ class VirtualDriver {
   std::optional<Event> EndOf(TaskNumber task) const;
   /// Takes the next task out of the queue, if it ends at `latest` or before.
   std::optional<TaskNumber> TakeTask(std::uint64_t latest);
-  bool Holds(OpNumber op) const;
 
   DriverOptions options_;
   Verdict verdict_;
   std::unique_ptr<Core> core_;
   ShadowModel shadow_;
   FrameModel frames_;
+  SimTickets tickets_;
+  OpenRequests requests_;
   std::mt19937_64 random_;
   FaultFunction fault_;
   std::uint64_t now_ = 0;
   std::uint64_t order_ = 0;
   std::uint64_t faults_ = 0;
-  std::uint64_t grants_ = 0;
   std::uint64_t together_ = 0;
-  std::map<TicketFailure, std::uint64_t> failures_;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue_;
-  std::map<TicketNumber, SimTicket> tickets_;
-  /// Open tickets, and granted ones with leases, by op.
-  std::map<OpNumber, LaneIndex> lanes_;
-  std::map<OpNumber, std::set<TicketNumber>> waiting_;
-  std::map<OpNumber, std::set<TicketNumber>> holding_;
-  std::map<SegmentIndex, CreateSegment> creating_;
-  std::multiset<std::pair<PageIndex, std::uint32_t>> freeing_;
-  std::map<ReservationNumber, ReserveFrames> reserving_;
-  std::map<ReservationNumber, FramesReserved> reserved_;
-  /// Budgets before and after a change that is not answered.
-  std::map<TierIndex, std::pair<FrameIndex, FrameIndex>> budget_asked_;
   std::deque<Action> answers_;
   std::vector<Event> events_;
   std::vector<std::size_t> batch_ends_;       ///< ends in events_ of the batches that were sent
