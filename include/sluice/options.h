@@ -131,7 +131,7 @@ struct RuntimeOptions {
   /// Hard budgets per tier, staging and pages in flight included, rounded down to whole pages. dram
   /// lies on all NUMA nodes that have processors of this process and that it may allocate from.
   /// Least budgets:
-  /// - hbm or nvme is above 0. hbm has at least one page then, and nvme one for each drive.
+  /// - hbm is 0, or has at least one page. nvme is 0, or has one for each drive.
   /// - dram has at least one page, and 5 beside hbm.
   Bytes hbm_bytes = {};
   Bytes dram_bytes = {};

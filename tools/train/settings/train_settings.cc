@@ -18,7 +18,10 @@ absl::Status ReadInt(Config& config, std::string_view key, int min, int* value) 
   SLUICE_RETURN_IF_ERROR(config.Read(key, &number));
   if (number < min || number > std::numeric_limits<int>::max()) {
     return absl::InvalidArgumentError(fmt::format(
-        "\"{}\" is {}; allowed are {} to {}", key, number, min, std::numeric_limits<int>::max()));
+        "\"{}\" is {}; allowed are {} and more, up to the limit in docs/configuration.md",
+        key,
+        number,
+        min));
   }
   *value = static_cast<int>(number);
   return absl::OkStatus();

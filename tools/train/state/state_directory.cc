@@ -105,6 +105,14 @@ StateDirectory::StateDirectory(const StateDirectoryOptions& options)
 
 StateDirectory::~StateDirectory() {
   if (fd_ >= 0) calls_.Close(fd_);
+  if (made_ && !saved_) RemoveUnused();
+}
+
+/// The lock's file is removed while the lock is held, so that it is no other run's.
+void StateDirectory::RemoveUnused() {
+  if (lock_ != nullptr && !lock_->held()) return;
+  calls_.Unlink(path_ + "/" + kLockName);
+  calls_.RemoveDirectory(path_);
 }
 
 absl::StatusOr<std::unique_ptr<StateDirectory>> StateDirectory::Open(
@@ -124,6 +132,7 @@ absl::Status StateDirectory::Make() {
     return absl::InvalidArgumentError("it is empty; name a directory");
   }
   if (calls_.MakeDirectory(path_, 0777) == 0) {
+    made_ = true;
     const std::string parent = ParentOf(path_);
     const int fd = calls_.Open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0) return base::StatusFromErrno(errno, "open directory " + parent);
@@ -190,6 +199,7 @@ std::string StateDirectory::PathOf(int step) const {
 }
 
 absl::StatusOr<std::string> StateDirectory::BeginSave(int step) {
+  saved_ = true;
   const std::string directory = PathOf(step);
   if (calls_.MakeDirectory(directory, 0777) == 0 || errno == EEXIST) return directory;
   return base::StatusFromErrno(errno, "make directory " + directory);

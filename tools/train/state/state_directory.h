@@ -55,6 +55,7 @@ class StateDirectory {
   /// InvalidArgument (no directory, an empty name, a save of --save-state), NotFound (the parent),
   /// FailedPrecondition (locked), those of the file system.
   static absl::StatusOr<std::unique_ptr<StateDirectory>> Open(const StateDirectoryOptions& options);
+  /// Removes a directory that Open has made and that has taken no save.
   ~StateDirectory();
   StateDirectory(const StateDirectory&) = delete;
   StateDirectory& operator=(const StateDirectory&) = delete;
@@ -82,6 +83,7 @@ class StateDirectory {
  private:
   explicit StateDirectory(const StateDirectoryOptions& options);
   absl::Status Make();
+  void RemoveUnused();
   absl::Status OpenDirectory();
   absl::Status CheckNoOtherSave() const;
   absl::Status Clean();
@@ -98,6 +100,8 @@ class StateDirectory {
   std::unique_ptr<DirectoryLock> lock_;
   int fd_ = -1;
   std::vector<std::string> removed_;
+  bool made_ = false;      ///< true if Open has made the directory
+  bool saved_ = false;     ///< true once a save was begun
   std::vector<int> good_;  ///< steps of the last saves that are known to be good, oldest first
 };
 

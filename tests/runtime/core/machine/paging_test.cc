@@ -161,13 +161,16 @@ TEST_F(PagingTest, OlderSlotStaysWhenTheNewWriteFails) {
   RunOp({Write(0)});
   const auto first = Select<StartCopy>(RunOp({Read(1)}));
   ASSERT_EQ(first.size(), 1u);
-  RunOp({Write(0)});
+  for (const DropFrame& drop : Select<DropFrame>(RunOp({Write(0)}))) {
+    EXPECT_EQ(drop.tier, 0) << "the older slot, before the new write";
+  }
   Acquire({Read(1)});
   const auto second = Select<StartCopy>(actions());
   ASSERT_EQ(second.size(), 1u);
   const auto failed = driver().Failed(second[0].task, FailureKind::kTargetFailed);
   for (const DropFrame& drop : Select<DropFrame>(failed)) {
     EXPECT_NE(drop.tier, 0) << "the source is the only valid copy";
+    EXPECT_NE(drop.frame, first[0].target_frame) << "the older slot";
   }
   EXPECT_TRUE(Resident(0, 0));
 }

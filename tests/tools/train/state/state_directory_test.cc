@@ -89,9 +89,28 @@ class StateDirectoryTest : public ::testing::Test {
   FailingCalls calls_;
 };
 
-TEST_F(StateDirectoryTest, TheDirectoryIsMadeButNotItsParents) {
+TEST_F(StateDirectoryTest, OneThatWasMadeAndTookNoSaveIsRemoved) {
   EXPECT_NE(Open(), nullptr);
-  EXPECT_THAT(calls_.calls, ElementsAre("mkdir state", "sync"));
+  EXPECT_FALSE(fs::exists(path_));
+  {
+    const auto opened = Open();
+    ASSERT_NE(opened, nullptr);
+    EXPECT_THAT(opened->BeginSave(7), IsOk());
+  }
+  EXPECT_TRUE(fs::exists(path_ + "/step-0000007"));
+  fs::remove_all(path_);
+  fs::create_directory(path_);
+  EXPECT_NE(Open(), nullptr);
+  EXPECT_TRUE(fs::exists(path_)) << "it was there before";
+}
+
+TEST_F(StateDirectoryTest, TheDirectoryIsMadeButNotItsParents) {
+  {
+    const auto made = Open();
+    EXPECT_NE(made, nullptr);
+    EXPECT_THAT(calls_.calls, ElementsAre("mkdir state", "sync"));
+  }
+  fs::create_directory(path_);
   EXPECT_NE(Open(), nullptr) << "the directory may be there";
   EXPECT_EQ(Refusal(files_ / "no/state/"),
             files_ / "no" + " does not exist, so " + (files_ / "no/state/") +
