@@ -1,6 +1,8 @@
 #include "tools/support/number_flag.h"
 
-#include "absl/strings/numbers.h"
+#include <charconv>
+#include <system_error>
+
 #include "base/status.h"
 #include "fmt/format.h"
 #include "sluice/units.h"
@@ -11,9 +13,10 @@ absl::StatusOr<int> ParseNumber(const std::string& flag,
                                 const std::string& text,
                                 NumberRange range) {
   int number = 0;
-  if (absl::SimpleAtoi(text, &number) && number >= range.least && number <= range.most) {
-    return number;
-  }
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  const bool whole = error == std::errc() && rest == end;
+  if (whole && number >= range.least && number <= range.most) return number;
   return absl::InvalidArgumentError(fmt::format(
       "{}: \"{}\" is not a whole number from {} to {}", flag, text, range.least, range.most));
 }

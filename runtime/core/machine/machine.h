@@ -34,8 +34,8 @@
 
 namespace sluice::core {
 
-/// The residency state machine: the state that its parts share, and the parts. Data that only one
-/// part uses are that part's; some parts have none. A part reaches the others through the machine.
+/// The residency state machine: the state that its parts share, and the parts. A part has data of
+/// its own that are not a tier's or a page's; some have none. Parts reach each other through it.
 /// core.cc names the part that handles each event. Threads: externally synchronised.
 struct Machine {
   explicit Machine(const CoreOptions& core_options);

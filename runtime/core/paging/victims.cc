@@ -49,7 +49,7 @@ bool Victims::LeavesForNothing(TierIndex tier, PageIndex index, const Claim& cla
 }
 
 std::optional<PageIndex> Victims::VictimForNothing(TierIndex tier, const Claim& claim) const {
-  const auto leaves = [&](PageIndex page) { return LeavesForNothing(tier, page, claim); };
+  const Evictable leaves = [&](PageIndex page) { return LeavesForNothing(tier, page, claim); };
   const bool all_known =
       !m_.tiers[m_.last_tier()].fenced;  // a fence makes doomed copies count again
   if (!all_known || m_.tasks.empty()) return AskVictim(tier, claim.page, leaves);

@@ -128,7 +128,7 @@ bool Lookahead::WantAhead(TierIndex tier, const PageRequest& request, Position p
 /// The page that is used last of those that have to be written to leave and are not used before
 /// `horizon`.
 std::optional<PageIndex> Lookahead::VictimToClean(TierIndex tier, Position horizon) const {
-  const auto cleans = [&](PageIndex candidate) {
+  const Victims::Evictable cleans = [&](PageIndex candidate) {
     const Page& p = m_.pages[candidate];
     return p.queue.empty() && !m_.facts.FreeToLeave(p, tier) && p.lowest > tier &&
            m_.facts.UseAt(p, tier) >= horizon;

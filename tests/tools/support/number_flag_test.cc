@@ -31,7 +31,7 @@ TEST(NumberFlagTest, BothEndsOfTheRangeAreTaken) {
 
 TEST(NumberFlagTest, AnErrorNamesTheFlagTheValueAndTheRange) {
   for (const std::string text :
-       {"1", "10", "-3", "3x", "x3", "2.5", "0x3", "3 4", "none", "4294967298", ""}) {
+       {"1", "10", "-3", "3x", "x3", "2.5", "0x3", "3 4", " 3", "+3", "none", "4294967298", ""}) {
     EXPECT_THAT(ParseNumber("--rounds", text, kTwoToNine),
                 IsRefused("--rounds: \"" + text + "\" is not a whole number from 2 to 9"));
   }
