@@ -7,8 +7,8 @@ namespace sluice::core {
 
 struct Machine;
 
-/// What is true of a page in a tier, and the policy's knowledge of it. Whatever changes a page
-/// calls Update, which tells the policy the difference. Threads: externally synchronised.
+/// Facts of a page in a tier, and the policy's knowledge of them. Whatever changes a page calls
+/// Update, which tells the policy the difference. Threads: externally synchronised.
 class Facts {
  public:
   explicit Facts(Machine& machine) : m_(machine) {}

@@ -8,7 +8,7 @@ namespace sluice::core {
 
 struct Machine;
 
-/// What an attempt to bring a page nearer came to: the page is there, is under way, or waits.
+/// Outcome of an attempt to bring a page nearer: the page is there, is under way, or waits.
 enum class Progress { kReady, kInFlight, kBlocked };
 
 /// Begins tasks: those that bring a page one step nearer to where it is wanted, and the copies of

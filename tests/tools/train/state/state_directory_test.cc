@@ -97,7 +97,7 @@ TEST_F(StateDirectoryTest, OneThatWasMadeAndTookNoSaveIsRemoved) {
     ASSERT_NE(opened, nullptr);
     EXPECT_THAT(opened->BeginSave(7), IsOk());
   }
-  EXPECT_TRUE(fs::exists(path_ + "/step-0000007"));
+  EXPECT_THAT(Names(), ElementsAre("lock", "step-0000007"));
   fs::remove_all(path_);
   fs::create_directory(path_);
   EXPECT_NE(Open(), nullptr);
