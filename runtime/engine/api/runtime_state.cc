@@ -34,6 +34,11 @@ std::vector<core::FrameIndex> BudgetsOf(const core::CoreOptions& options) {
   return frames;
 }
 
+/// Name of the program's own policy; empty: the policy is a built-in one.
+std::string CustomPolicyOf(const RuntimeOptions& options) {
+  return options.custom_policies.contains(options.policy) ? options.policy : std::string();
+}
+
 /// No fallback: pages move the same way, for a little more of the processors.
 void TellOfUnregistered(const io::PageStore* store, engine::Logger& logger) {
   if (store == nullptr) return;
@@ -145,6 +150,7 @@ absl::Status RuntimeState::SetUp(const engine::BackendHooks& hooks) {
                                 .listener = options_.listener,
                                 .log = event_log_.get(),
                                 .planner = planner_.get(),
+                                .custom_policy = CustomPolicyOf(options_),
                                 .stall_seconds = options_.stall_seconds,
                                 .cpus = options_.cpus,
                                 .fallbacks = backends_->fallbacks()});

@@ -60,8 +60,8 @@ void CoreThread::Perform(const core::FailTicket& action) {
   SLUICE_CHECK(entry != nullptr, "only a known ticket fails");
   const core::FrameIndex budget =
       action.tier < parts_.tiers->size() ? parts_.core->tier(action.tier).frames : 0;
-  entry->ticket->Fail(
-      TicketFailureStatus(action, *entry->ticket, *parts_.tiers, budget, faults_.log()));
+  entry->ticket->Fail(TicketFailureStatus(
+      action, *entry->ticket, {*parts_.tiers, faults_.log(), budget, parts_.custom_policy}));
   tickets_.Erase(action.ticket);
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -45,6 +46,7 @@ class CoreThread {
     EventListener* listener = nullptr;  ///< may be null
     EventLog* log = nullptr;
     BackgroundPlanner* planner = nullptr;  ///< null unless the policy follows plans
+    std::string custom_policy;             ///< name of the program's own policy, if it has one
     double stall_seconds = 10;
     std::vector<int> cpus;
     std::vector<FallbackEvent> fallbacks;  ///< announced when the thread starts

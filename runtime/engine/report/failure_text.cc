@@ -84,21 +84,29 @@ absl::Status NotBrought(const core::FailTicket& failure,
                   CauseText(fault.cause)));
 }
 
+/// No tier refuses pages. If no page failed either, a policy of the program's own names no victim.
+absl::Status NoRoom(const std::string& op, const std::string& tier, std::string_view policy) {
+  const std::string why =
+      policy.empty() ? std::string()
+                     : fmt::format(": the policy '{}' names no page that may leave", policy);
+  return absl::ResourceExhaustedError(
+      fmt::format("op '{}': no room can be made in {}{}", op, tier, why));
+}
+
 /// The core names the tier that refuses pages, or else the one that has no room.
 absl::Status TierFull(const core::FailTicket& failure,
                       const internal::TicketState& ticket,
-                      const TierSet& tiers,
-                      const FaultLog& faults) {
-  if (const PageFault fault = faults.AttemptOf(failure.page); !fault.cause.ok()) {
+                      const FailureFacts& facts) {
+  const TierSet& tiers = facts.tiers;
+  if (const PageFault fault = facts.faults.AttemptOf(failure.page); !fault.cause.ok()) {
     return NotBrought(failure, ticket, tiers, fault);
   }
   const auto tier = std::min<core::TierIndex>(failure.tier, tiers.size() - 1);
   const std::string& op = ticket.op().identity().name;
   const std::string name = ToString(tiers.id(tier));
-  const absl::Status cause = faults.OfTier(tier);
+  const absl::Status cause = facts.faults.OfTier(tier);
   if (cause.ok()) {
-    return absl::ResourceExhaustedError(
-        fmt::format("op '{}': no room can be made in {}", op, name));
+    return NoRoom(op, name, failure.page == core::kNoPage ? facts.custom_policy : "");
   }
   return absl::ResourceExhaustedError(fmt::format(
       "op '{}': no room can be made, because {} takes no pages: {}", op, name, CauseText(cause)));
@@ -108,20 +116,18 @@ absl::Status TierFull(const core::FailTicket& failure,
 
 absl::Status TicketFailureStatus(const core::FailTicket& failure,
                                  const internal::TicketState& ticket,
-                                 const TierSet& tiers,
-                                 core::FrameIndex budget,
-                                 const FaultLog& faults) {
+                                 const FailureFacts& facts) {
   switch (failure.reason) {
     case core::TicketFailure::kTooLarge:
-      return TooLarge(failure, ticket, tiers, budget);
+      return TooLarge(failure, ticket, facts.tiers, facts.budget);
     case core::TicketFailure::kWouldDeadlock:
       return absl::AbortedError(
           fmt::format("op '{}' would deadlock: other ops hold what it needs and wait themselves",
                       ticket.op().identity().name));
     case core::TicketFailure::kPageLost:
-      return PageLost(failure, ticket, tiers, faults);
+      return PageLost(failure, ticket, facts.tiers, facts.faults);
     case core::TicketFailure::kTierFull:
-      return TierFull(failure, ticket, tiers, faults);
+      return TierFull(failure, ticket, facts);
     case core::TicketFailure::kCancelled:
       return absl::CancelledError("the ticket was cancelled");
   }

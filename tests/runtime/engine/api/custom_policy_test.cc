@@ -37,6 +37,7 @@ class TestPolicy : public testing::PlainLru {
                                   const std::function<bool(PageIndex)>& evictable) override {
     SLUICE_CHECK(!breaks_, "an invariant that this test breaks");
     ++victims_;
+    if (silent_) return std::nullopt;
     const std::optional<PageIndex> victim = PlainLru::Victim(request, evictable);
     return lies_ && victim.has_value() ? kNoSuchPage : victim;
   }
@@ -47,8 +48,9 @@ class TestPolicy : public testing::PlainLru {
   }
 
   bool breaks_ = false;
-  bool lies_ = false;  ///< names a page that there is not
-  int victims_ = 0;    ///< read after the runtime is gone
+  bool lies_ = false;    ///< names a page that there is not
+  bool silent_ = false;  ///< names no page
+  int victims_ = 0;      ///< read after the runtime is gone
   int accesses_ = 0;
   int departures_ = 0;
   /// Pages 0 and up to here are to be fetched into dram.
@@ -136,6 +138,28 @@ TEST(CustomPolicyRuntimeTest, AdviceWithoutAnEndHoldsNothingUp) {
   const TensorId tensor = runtime.Make("t", 60 * kPage);
   runtime.Write(tensor, Pattern(1, 60 * kPage));
   EXPECT_EQ(runtime.Read(tensor), Pattern(1, 60 * kPage));
+}
+
+TEST(CustomPolicyRuntimeTest, TheErrorNamesAPolicyThatNamesNoVictim) {
+  RuntimeFixture runtime;
+  const auto policy = std::make_shared<TestPolicy>();
+  policy->silent_ = true;
+  Use(policy, &runtime.options);
+  runtime.Start();
+  const TensorId tensor = runtime.Make("t", 60 * kPage);
+  absl::Status status;
+  for (std::uint64_t page = 0; page < 60 && status.ok(); ++page) {
+    status = runtime
+                 .Acquire({.tensor = tensor,
+                           .range = {page * kPage, kPage},
+                           .mode = AccessMode::kOverwrite,
+                           .tier = kHbm0})
+                 .status();
+  }
+  EXPECT_THAT(status,
+              IsStatus(absl::StatusCode::kResourceExhausted,
+                       "no room can be made in hbm0: the policy 'test' names no page that may "
+                       "leave"));
 }
 
 TEST(CustomPolicyRuntimeTest, ANameThatIsTakenIsRefused) {
