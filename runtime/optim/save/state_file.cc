@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #define XXH_STATIC_LINKING_ONLY
@@ -33,6 +35,20 @@ absl::Status Failed(const char* call, const std::string& path) {
 template <typename... Args>
 absl::Status Error(absl::StatusCode code, fmt::format_string<Args...> format, Args&&... args) {
   return absl::Status(code, base::ToAbsl(fmt::format(format, std::forward<Args>(args)...)));
+}
+
+/// The last by name of the directories in `directory` that have a save; empty: none has.
+std::string LastSaveBelow(const std::string& directory) {
+  std::string last;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(directory, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string path = entry->path().string();
+    std::error_code unreadable;
+    const bool saved = std::filesystem::is_regular_file(StateFilePath(path), unreadable);
+    if (saved && path > last) last = path;
+  }
+  return last;
 }
 
 }  // namespace
@@ -69,11 +85,13 @@ absl::StatusOr<std::unique_ptr<StateFileReader>> StateFileReader::Open(
   // O_NONBLOCK: open does not wait for the other end of a pipe. It changes nothing for a file.
   const int descriptor = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (descriptor < 0 && errno == ENOENT) {
+    const std::string below = LastSaveBelow(directory);
     return Error(absl::StatusCode::kNotFound,
-                 "there is no save ({}) in {}; {}",
+                 "there is no save ({}) in {}; {}{}",
                  kStateFileName,
                  directory,
-                 kWhatToLoad);
+                 kWhatToLoad,
+                 below.empty() ? "" : ", such as " + below);
   }
   if (descriptor < 0) return Failed("open", path);
   auto reader = std::unique_ptr<StateFileReader>(new StateFileReader(path, descriptor));

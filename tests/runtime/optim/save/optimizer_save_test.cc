@@ -145,10 +145,19 @@ TEST_F(OptimizerSaveTest, ADirectoryThatIsNoneIsNamedWithWhatToDo) {
   for (const Fn& read : reads) {
     EXPECT_THAT(read(none), IsStatus(kNotFound, "there is no directory " + none + "; name one"));
     EXPECT_THAT(read(directory_.path()),
-                IsStatus(kNotFound, "there is no save (optimizer.sluice) in " + directory_.path()));
+                IsStatus(kNotFound, "in " + directory_.path() + "; name one that has a save"));
+    EXPECT_EQ(read(directory_.path()).message().find("such as"), absl::string_view::npos)
+        << "the directory in_the_way is no save";
     EXPECT_THAT(read(plain), IsStatus(kInvalid, plain + " is no directory; name one"));
     EXPECT_THAT(read(""), IsStatus(kInvalid, "name of the save's directory is empty"));
   }
+  for (const char* name : {"/step-1", "/step-2", "/without"}) {
+    std::filesystem::create_directory(directory_.path() + name);
+  }
+  EXPECT_THAT(optimizer.Save(directory_.path() + "/step-1"), IsOk());
+  EXPECT_THAT(optimizer.Save(directory_.path() + "/step-2"), IsOk());
+  EXPECT_THAT(optimizer.Load(directory_.path()),
+              IsStatus(kNotFound, "that has a save, such as " + directory_.path() + "/step-2"));
 }
 
 TEST_F(OptimizerSaveTest, DifferencesAreSaidInWords) {
