@@ -1,5 +1,7 @@
 #include "runtime/sim/simulator/sim_errors.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 
 #include "fmt/format.h"
@@ -10,6 +12,24 @@ namespace {
 
 std::string_view NameOf(const Machine& machine, std::size_t tier) {
   return ToString(machine.tiers[tier].kind);
+}
+
+/// Pages that an op needs at once.
+struct OpNeed {
+  std::uint64_t pages = 0;
+  const PagedOp* op = nullptr;
+};
+
+/// The largest need of a tier: `failed`, or that of any other op of the schedule.
+OpNeed LargestNeed(const PageLayout& layout, core::TierIndex tier, OpNeed failed) {
+  for (const PagedOp& op : layout.ops) {
+    const auto pages = static_cast<std::uint64_t>(
+        std::count_if(op.requests.begin(), op.requests.end(), [&](const core::PageRequest& each) {
+          return each.tier == tier;
+        }));
+    if (pages > failed.pages) failed = {pages, &op};
+  }
+  return failed;
 }
 
 }  // namespace
@@ -42,11 +62,12 @@ absl::Status OpTooLarge(const Machine& machine,
                         const PageLayout& layout,
                         const core::FailTicket& failure,
                         std::uint32_t op) {
-  const std::uint64_t more = failure.pages - failure.limit;
+  const OpNeed need = LargestNeed(layout, failure.tier, {failure.pages, &layout.ops[op]});
+  const std::uint64_t more = need.pages - failure.limit;
   return absl::InvalidArgumentError(
       fmt::format("{} needs {} pages of {} at once in {}, where an op can have {}: give {} {} more",
-                  Describe(layout.ops[op]),
-                  failure.pages,
+                  Describe(*need.op),
+                  need.pages,
                   ToString(Bytes(layout.page_bytes)),
                   NameOf(machine, failure.tier),
                   failure.limit,

@@ -17,7 +17,8 @@ absl::Status CheckMachine(const Machine& machine,
                           const core::CoreOptions& core,
                           std::uint64_t page_bytes);
 
-/// InvalidArgument: the op alone needs more pages of a tier than it can ever have.
+/// InvalidArgument: the op alone needs more pages of a tier than it can ever have. The message
+/// names the op of the schedule that needs most there.
 absl::Status OpTooLarge(const Machine& machine,
                         const PageLayout& layout,
                         const core::FailTicket& failure,

@@ -326,6 +326,19 @@ TEST(SimulatorTest, AnOpLargerThanItsTierIsNamed) {
   EXPECT_TRUE(SimulateText(text, SmallOptions({4})).ok());
 }
 
+TEST(SimulatorTest, OfSeveralOpsThatAreTooLargeTheLargestIsNamed) {
+  const std::string text = R"({"tensor": 0, "bytes": 200, "persistent": true}
+{"tensor": 1, "bytes": 350, "persistent": true}
+{"op": 1, "seconds": 1, "reads": [0], "writes": []}
+{"op": 2, "name": "f", "seconds": 1, "reads": [1], "writes": []}
+{"op": 3, "seconds": 1, "reads": [0], "writes": []}
+)";
+  EXPECT_THAT(SimulateText(text, SmallOptions({1})),
+              IsStatus(absl::StatusCode::kInvalidArgument,
+                       "op 2 (f, line 5) needs 4 pages of 100 B at once in hbm, where an op can "
+                       "have 1: give hbm 300 B more"));
+}
+
 TEST(SimulatorTest, PersistentTensorsMustFitTheLastTier) {
   SimOptions options = SmallOptions({3});
   options.machine.tiers[1].bytes = 5 * kSmallPage;
