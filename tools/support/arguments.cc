@@ -13,12 +13,16 @@ namespace {
 
 bool IsFlag(std::string_view word) { return word.starts_with("--") && word.size() > 2; }
 
-/// A flag, or, where --set is one, a key that other programs have a flag for.
+/// A flag, or, where --set is one, a key that other programs have a flag for; else the way to the
+/// list of flags.
 std::string Suggestion(const std::string& name, std::span<const std::string> names) {
   const bool has_keys = std::find(names.begin(), names.end(), "--set") != names.end();
   const bool is_flag = !base::OurName(name, names).empty();
   const std::string_view key = has_keys && !is_flag ? base::OurKey(name) : std::string_view();
-  if (key.empty()) return base::DidYouMean(name, names);
+  if (key.empty()) {
+    const std::string near = base::DidYouMean(name, names);
+    return near.empty() ? " (--help lists the flags)" : near;
+  }
   return fmt::format("; did you mean \"--set {}=...\"?", key);
 }
 

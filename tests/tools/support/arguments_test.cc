@@ -51,7 +51,7 @@ TEST(ArgumentsTest, ErrorsNameTheFlag) {
   EXPECT_THAT(ErrorOf({"stray"}), HasSubstr("\"stray\" belongs to no flag"));
   EXPECT_THAT(ErrorOf({"--config", "a", "b"}), HasSubstr("\"b\" belongs to no flag"));
   EXPECT_EQ(ErrorOf({"--config", "a", "--config=b"}), "--config is given twice; once is enough");
-  EXPECT_EQ(ErrorOf({"--frobnicate"}), "unknown flag \"--frobnicate\"");
+  EXPECT_EQ(ErrorOf({"--frobnicate"}), "unknown flag \"--frobnicate\" (--help lists the flags)");
 }
 
 TEST(ArgumentsTest, WordsWithoutAFlagAreTakenInTheirOrder) {
