@@ -1,3 +1,5 @@
+#include <cstdint>
+
 #include "base/status.h"
 #include "bench/optim/optim_bench.h"
 #include "tools/bench/bench.h"
@@ -5,6 +7,8 @@
 
 namespace sluice::tools {
 namespace {
+
+constexpr std::uint64_t kOptimQuickParameters = std::uint64_t{1} << 24;
 
 constexpr char kOptimAbout[] =
     "Measures the optimizer kernels alone, on memory far larger than the caches and on every\n"
@@ -17,6 +21,7 @@ absl::StatusOr<std::string> MeasureOptim(const BenchRun& run) {
                                    .rounds = run.rounds,
                                    .interrupted = run.interrupted,
                                    .progress = run.progress};
+  if (run.arguments.Has("--quick")) options.parameters = kOptimQuickParameters;
   SLUICE_RETURN_IF_ERROR(ReadParameters(run.arguments, &options.parameters));
   SLUICE_RETURN_IF_ERROR(bench::RunOptimBench(options, run.add_row));
   return std::string();
@@ -30,8 +35,10 @@ int RunBenchOptim(std::span<const std::string> words) {
        .usage = "[FLAG ...]",
        .about = kOptimAbout,
        .flags =
-           {{"--mebiparameters", FlagShape::kValue, "N", "of the tensor, in 2^20 (default 64)"}},
+           {{"--quick", FlagShape::kSwitch, "", "3 rounds instead of 11, of 2^24 parameters"},
+            {"--mebiparameters", FlagShape::kValue, "N", "of the tensor, in 2^20 (default 64)"}},
        .rounds = bench::OptimBenchOptions().rounds,
+       .quick_rounds = 3,
        .measure = MeasureOptim},
       words);
 }
