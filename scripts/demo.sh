@@ -11,7 +11,8 @@ build=$root/build/release
 
 "$root/scripts/setup.sh" build
 [ -f "$build/build.ninja" ] || (cd "$root" && cmake --preset release -Wno-dev >/dev/null)
-echo "demo: building build/release/bin/sluice; the first time takes 4 to 7 minutes on 2 cores"
+echo "demo: building build/release/bin/sluice"
+[ -x "$build/bin/sluice" ] || echo "demo: the first time takes 4 to 7 minutes on 2 cores"
 ninja -C "$build" bin/sluice
 config=(--config "$root/configs/train-gpt.toml")
 for option in "$@"; do
