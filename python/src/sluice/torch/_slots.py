@@ -147,9 +147,18 @@ def new_slots(group: Mapping[str, Any], known: Slots, master: bool, overlap: boo
     return list(new.values())
 
 
+def _has_no_problem(tensor: Any) -> bool:
+    """Whether a plain tensor has none of the problems that _problem_of names."""
+    return (tensor.layout is torch.strided and tensor.is_cpu and tensor.is_contiguous()
+            and not tensor.is_neg() and not tensor.is_complex())
+
+
 def check_unchanged(slot: Slot) -> None:
     """Raises InvalidArgument if the parameter is not where and what it was."""
     tensor, local = slot.tensor, slot.local
+    if (local is tensor and _has_no_problem(tensor) and local.data_ptr() == slot.address
+            and local.shape == slot.shape and tensor.dtype is slot.dtype and slot.storage.nbytes() > 0):
+        return
     if slot.group < 0 and local.numel() == 0:
         return
     if tuple(local.shape) != slot.shape:
@@ -187,6 +196,9 @@ def gradient_of(slot: Slot) -> Any:
 
 def check_gradient(slot: Slot, gradient: Any) -> None:
     """Raises InvalidArgument for a gradient that cannot be used."""
+    plain = not is_dtensor(gradient) and not is_dtensor(slot.tensor)
+    if plain and gradient.shape == slot.shape and gradient.dtype in DTYPES and _has_no_problem(gradient):
+        return
     problem = problem_of_layout(gradient, slot.tensor) or _problem_of(gradient)
     if problem is None and gradient.dtype not in DTYPES:
         problem = f"is {gradient.dtype}; gradients are float32, bfloat16 or float16"
