@@ -5,7 +5,16 @@ import threading
 import checkpoints
 import pytest
 import torch
-from checkpoints import MODELS, Blocks, leases_of, stream_of
+from checkpoints import MODELS, PAGE, Blocks, leases_of, stream_of
+
+# Pages of models whose layers are leased whole, and so small ones that layers are divided.
+PAGES = [PAGE, 4096]
+
+
+def assert_layers(stream, whole):
+    names = [unit["name"] for unit in stream.report()["units"]]
+    assert ("model.layers.0" in names) == whole
+    assert ("model.layers.0.mlp.up_proj" in names) == (not whole)
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt()], ids=["error", "Ctrl-C"])
@@ -69,11 +78,12 @@ def test_gradients_and_leases_under_checkpoint(reentrant, tmp_path):
         del given, gradients
 
 
-def test_a_model_that_transformers_checkpoints(tmp_path):
+@pytest.mark.parametrize("page_bytes", PAGES, ids=["whole", "divided"])
+def test_a_model_that_transformers_checkpoints(page_bytes, tmp_path):
     folder = checkpoints.write_model(tmp_path, MODELS["llama"])
     resident, model = checkpoints.resident(folder), checkpoints.on_meta(MODELS["llama"])
     gradients = []
-    with stream_of(model, folder) as stream:
+    with stream_of(model, folder, page_bytes=page_bytes) as stream:
         for each in (resident, model, model):
             each.train()
             each.activation_checkpointing_enable()
@@ -82,9 +92,11 @@ def test_a_model_that_transformers_checkpoints(tmp_path):
             gradients.append(given.grad)
         assert not leases_of(stream)
         assert all(torch.equal(gradients[0], other) for other in gradients)
+        assert_layers(stream, whole=page_bytes == PAGE)
 
 
-def test_two_threads_may_run_the_model(tmp_path):
+@pytest.mark.parametrize("page_bytes", PAGES, ids=["whole", "divided"])
+def test_two_threads_may_run_the_model(page_bytes, tmp_path):
     folder = checkpoints.write_model(tmp_path, MODELS["llama"])
     resident, model = checkpoints.resident(folder), checkpoints.on_meta(MODELS["llama"])
     prompts = [torch.randint(2, 512, (1, 9)) for _ in range(2)]
@@ -98,13 +110,14 @@ def test_two_threads_may_run_the_model(tmp_path):
                 if not torch.equal(model(prompts[i]).logits, wanted[i]):
                     wrong.append(i)
 
-    with stream_of(model, folder, share=0.7) as stream:
+    with stream_of(model, folder, share=0.6, page_bytes=page_bytes) as stream:
         threads = [threading.Thread(target=run, args=(i,)) for i in range(2)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         assert not wrong and not leases_of(stream)
+        assert_layers(stream, whole=page_bytes == PAGE)
 
 
 def test_a_model_that_streams_may_be_compiled(tmp_path):

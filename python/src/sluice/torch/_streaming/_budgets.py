@@ -16,7 +16,7 @@ from ._conversions import may_fuse
 from ._expert_cache import Cache, Modules, Needs, shares
 from ._expert_policies import DEFAULT, Guarded
 from ._experts import modules_of
-from ._layout import layout_of, units_of
+from ._layout import UnitMaker, layout_of
 from ._match import match_weights
 from ._slots import show
 from ._units import Room
@@ -59,7 +59,9 @@ def _needs(model: torch.nn.Module, modules: Modules, runtime: Runtime,
             slot.weight = dataclasses.replace(slot.parts[0], nbytes=slot.original.nbytes)
             slot.address = (i + 1) << 50
     room = Room(runtime.page_bytes, 0)
-    units, _ = units_of(runtime._session, layout_of(model), slots, room)
+    maker, layout = UnitMaker(runtime._session, slots, room), layout_of(model)
+    units = maker.units(layout)
+    maker.held(layout)
     return Needs(
         dense=room.bytes_of(units),
         unit=max((room.bytes_of([unit]) for unit in units), default=0),

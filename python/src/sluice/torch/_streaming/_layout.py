@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 
 import torch
 
@@ -51,24 +52,33 @@ def _is_whole(module: torch.nn.Module) -> bool:
     return all(next(child.parameters(), None) is None for child in module.children())
 
 
-def units_of(session: _core.Session, layout: Layout, slots: list[Slot],
-             room: Room) -> tuple[list[Unit], list[Unit]]:
-    """The units, and those that are always leased: what modules above others own themselves."""
-    slot_of = {(id(module), name): slot for slot in slots for module, name in slot.places}
+class UnitMaker:
+    """Makes units of modules."""
 
-    def unit(name: str, modules: list[torch.nn.Module]) -> Unit:
+    def __init__(self, session: _core.Session, slots: list[Slot], room: Room) -> None:
+        self._session = session
+        self._room = room
+        self._slot_of = {(id(module), name): slot for slot in slots for module, name in slot.places}
+
+    def unit(self, name: str, modules: Iterable[torch.nn.Module]) -> Unit:
+        """A unit of what the modules own themselves."""
         found = {}
         for module in modules:
             for each, parameter in module._parameters.items():
-                slot = slot_of.get((id(module), each))  # none: the parameter stays in memory
+                slot = self._slot_of.get((id(module), each))  # none: the parameter stays in memory
                 if parameter is not None and slot is not None:
                     found[id(slot)] = slot
-        return Unit(session, name or "model", list(found.values()), room)
+        return Unit(self._session, name or "model", list(found.values()), self._room)
 
-    units = [unit(name, list(module.modules())) for name, module in layout.units]
-    held = [unit(name, [module]) for name, module in layout.above]
-    room.held = room.held.union(*(each.pages for each in held))
-    return units, [each for each in held if each.nbytes > 0]
+    def units(self, layout: Layout) -> list[Unit]:
+        """The units of a layout."""
+        return [self.unit(name, module.modules()) for name, module in layout.units]
+
+    def held(self, layout: Layout) -> list[Unit]:
+        """What is always leased, which the room notes: what modules above others own themselves."""
+        held = [self.unit(name, [module]) for name, module in layout.above]
+        self._room.held = self._room.held.union(*(each.pages for each in held))
+        return [each for each in held if each.nbytes > 0]
 
 
 def refuse_budget(room: Room, units: list[Unit], held: list[Unit], processes: int) -> None:

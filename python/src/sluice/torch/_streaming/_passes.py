@@ -65,6 +65,6 @@ class Entrance:
         """Calls ``Passes.enter``."""
         self._passes.enter(entry, self._name)
 
-    def leave(self, entry: object) -> None:
+    def leave(self, entry: object, done: bool = False) -> None:
         """Calls ``Passes.leave``."""
         self._passes.leave(entry)

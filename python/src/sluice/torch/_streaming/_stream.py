@@ -20,12 +20,13 @@ from ._expert_cache import Cache
 from ._expert_policies import DEFAULT, ExpertPolicy, Guarded
 from ._expert_trace import tracing
 from ._experts import switch
-from ._layout import Layout, layout_of, refuse_budget, refuse_model, units_of
+from ._layout import Layout, UnitMaker, layout_of, refuse_budget, refuse_model
 from ._match import Match, match_weights
+from ._parts import BUDGET_SHARE, scopes_of
 from ._passes import Passes
 from ._report import Report
 from ._slots import renew_lists, show
-from ._units import Forward, Room, Scope, Unit
+from ._units import Forward, Room, Scope
 
 
 class WeightStream:
@@ -47,12 +48,16 @@ class WeightStream:
         for slot in self._slots:
             show(slot, weights)
         room = Room(runtime.page_bytes, runtime.stats()["tiers"]["dram"]["budget_bytes"])
-        self._units, self._held = units_of(runtime._session, layout, self._slots, room)
+        maker = UnitMaker(runtime._session, self._slots, room)
+        self._held = maker.held(layout)
+        scopes = scopes_of(maker, layout, self._slots, room)
+        self._units = scopes.units
+        self._divided = scopes.divided
         refuse_budget(room, self._units, self._held, runtime._share[1])
         self._passes = Passes(runtime._session, self._note_pass)
         self._report = Report(runtime, weights, match.unused, self._units, self._passes, experts)
         self._expect_order(room)
-        self._start(layout, match)
+        self._start(layout, scopes.modules, match)
 
     def report(self) -> dict[str, Any]:
         """Figures since the begin; after ``close``, until then.
@@ -73,7 +78,8 @@ class WeightStream:
             after it, if there were any.
         units
             name, bytes, entries and stall_seconds of each unit. One that was never entered is not
-            used, or by others: its weights are tied to theirs, or read through the page cache.
+            used, or by others: its weights are tied to theirs, or read through the page cache. A
+            divided one has its parts here, each with its small weights, and itself once it is whole.
         unused
             Names of weights that the model has no place for.
         experts
@@ -128,7 +134,7 @@ class WeightStream:
     def __reduce__(self) -> NoReturn:
         raise errors.InvalidArgument("a stream cannot be copied or pickled: it belongs to its model")
 
-    def _start(self, layout: Layout, match: Match) -> None:
+    def _start(self, layout: Layout, scopes: list[tuple[torch.nn.Module, Scope]], match: Match) -> None:
         """Has the model stream. After an error it is as it was."""
         try:
             for slot in self._slots:
@@ -138,8 +144,8 @@ class WeightStream:
                 leases.begin(module)
             for unit in self._held:
                 unit.hold()
-            for unit, (_, module) in zip(self._units, layout.units):
-                self._wrap(module, unit)
+            for module, scope in scopes:
+                self._wrap(module, scope)
             for name, module in layout.above or layout.units[:1]:
                 self._wrap(module, self._passes.through(name))
             with torch.no_grad():
@@ -167,7 +173,8 @@ class WeightStream:
 
     def _runs(self) -> bool:
         """Whether the model runs, or a module of it that was called by itself."""
-        if self._passes.running or any(unit.running for unit in self._units):
+        units = any(unit.running for unit in self._units)
+        if self._passes.running or units or any(member.running for member in self._divided):
             return True
         return self._experts is not None and bool(self._experts.residents.in_use)
 
@@ -192,18 +199,24 @@ class WeightStream:
         self._slots = []
 
     def _expect_order(self, room: Room) -> None:
-        """Expects units to run in the order of the modules, until a pass is recorded."""
-        for unit in self._units:
-            unit.again_after = len(self._units)
-        for unit, other in zip(self._units, self._units[1:]):
-            if room.bytes_of([unit, other]) <= room.budget_bytes:
-                unit.next = other
+        """Expects units to run in the order of the modules, until a pass is recorded. A unit asks for
+        the next one, and for more while those have a small share of the budget.
+        """
+        units, end = self._units, 0
+        enough = room.budget_bytes * BUDGET_SHARE
+        for i, unit in enumerate(units):
+            unit.again_after = len(units)
+            begin = end = max(end, i + 1)
+            while (end < len(units) and sum(each.nbytes for each in units[i + 1:end]) < enough
+                   and room.bytes_of(units[i:end + 1]) <= room.budget_bytes):
+                end += 1
+            unit.then = units[begin:end]
 
     def _note_pass(self) -> None:
         self._report.note_pass()
         if self._passes.count == 1:
             for unit in self._units:
-                unit.next, unit.again_after = None, 0
+                unit.then, unit.again_after = [], 0
 
 
 def stream_weights(model: torch.nn.Module, path: Directory, *, dram: Size,
@@ -223,7 +236,7 @@ def stream_weights(model: torch.nn.Module, path: Directory, *, dram: Size,
     path
         A safetensors file, an index of several, or a directory with one index or one file.
     dram
-        Budget for weights, at least those of the largest unit. No more is taken than they have.
+        Budget for weights, at least those of the largest unit or part. No more is taken than they have.
     experts
         Policy by which experts of a mixture stay in dram: "lfu" (least frequently used, with decay),
         "lru", or an ExpertPolicy of your own. Each expert is leased by itself, in transformers'
@@ -233,8 +246,9 @@ def stream_weights(model: torch.nn.Module, path: Directory, *, dram: Size,
 
     Each parameter becomes a view of its weight, at one address, read-only, without requires_grad.
     A member of a ModuleList is a unit, and so is each module with parameters elsewhere. The weights
-    of a unit are in dram while it runs. The first pass over the model is recorded. In later ones
-    weights come ahead of need, and the part that fits stays.
+    of a unit are in dram while it runs. Large units are divided (docs/pytorch.md says which ones): the
+    weights of a module in one are in dram until the next module begins. The first pass over the model
+    is recorded. In later ones weights come ahead of need, and the part that fits stays.
 
     Anywhere else the parameters show the files through the page cache, slowly. Parameters that
     transformers fuses are on meta there, and state dicts that would have them raise
@@ -243,7 +257,7 @@ def stream_weights(model: torch.nn.Module, path: Directory, *, dram: Size,
     Raises before anything runs, and leaves the model as it was: InvalidArgument (a weight that is
     missing, or of another dtype or shape; a conversion of transformers that is more than renaming
     or fusing rows; hbm, a CUDA model; experts that cannot be leased one by one), TierFull (dram is
-    below the largest unit), FailedPrecondition (a model that streams or is compiled), NotFound. A
+    below the largest unit or part), FailedPrecondition (a model that streams or is compiled), NotFound. A
     forward raises as ``Runtime.lease``.
     """
     _refuse_options(hbm, options)

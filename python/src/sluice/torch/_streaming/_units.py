@@ -18,10 +18,11 @@ class Scope(Protocol):
     """Scope that is open while a module's forward runs. ``entry`` is an object for each run.
 
     ``leave`` may come again, and where ``enter`` has raised: an interrupt ends either anywhere.
+    ``done``: the forward has returned.
     """
 
     def enter(self, entry: object) -> None: ...
-    def leave(self, entry: object) -> None: ...
+    def leave(self, entry: object, done: bool = False) -> None: ...
 
 
 class Forward:
@@ -36,13 +37,15 @@ class Forward:
         scope = self._scope
         if scope is None:
             return self._forward(*args, **kwargs)
-        entry = object()
+        entry, done = object(), False
         try:
             scope.enter(entry)
-            return self._forward(*args, **kwargs)
+            result = self._forward(*args, **kwargs)
+            done = True
+            return result
         finally:
             try:
-                scope.leave(entry)
+                scope.leave(entry, done)
             except KeyboardInterrupt:
                 scope.leave(entry)
                 raise
@@ -104,8 +107,8 @@ class Unit:
         self.name = name
         self.entries = 0
         self.stall_seconds = 0.0
-        # The unit that is likely to run next, whose weights are asked for meanwhile.
-        self.next: Optional[Unit] = None
+        # Units that are likely to run soon, whose weights are asked for meanwhile.
+        self.then: list[Unit] = []
         # Ops after which the unit is likely to run again, or 0. Weights of units that run sooner stay.
         self.again_after = 0
         self._session = session
@@ -146,7 +149,7 @@ class Unit:
                 self._lease(None)
             self._inside.add(entry)
 
-    def leave(self, entry: object) -> None:
+    def leave(self, entry: object, done: bool = False) -> None:
         """Ends the lease with the last one that has entered."""
         self._room.leave(entry)
         with self._lock:
@@ -170,8 +173,8 @@ class Unit:
             slot.use(self)
         self.stall_seconds += time.perf_counter() - begin
         self.entries += 1
-        if self.next is not None:
-            self._session.prefetch(self.next._requests, 0)
+        for unit in self.then:
+            self._session.prefetch(unit._requests, 0)
 
     def release(self) -> None:
         """Ends the lease, or what there is of it."""
