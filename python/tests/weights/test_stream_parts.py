@@ -125,14 +125,43 @@ def entries_of(stream):
 NAMES = ["first", *[f"blocks.{i}" for i in range(8)], "last"]
 
 
-@pytest.mark.parametrize("kind", [Attending, Owning])
+def encoder_layer():
+    return torch.nn.TransformerEncoderLayer(256, 4, 256, batch_first=True)
+
+
+@pytest.mark.parametrize("kind", [encoder_layer, Owning])
 def test_members_whose_own_forward_uses_large_weights_stay_whole(kind, tmp_path):
+    resident, model, path = made(kind, tmp_path)
+    x = torch.randn(2, 3, 256)
+    # The norms have less than a page.
+    with stream_of(model, path, share=0.4, page_bytes=2 * SMALL_PAGE) as stream, torch.no_grad():
+        for _ in range(3):
+            assert torch.equal(model(x), resident(x))
+        assert names_of(stream) == NAMES
+
+
+class Wrapping(torch.nn.Module):
+    """A block of a module with large parameters of its own, and a layer."""
+
+    def __init__(self, width=256):
+        super().__init__()
+        self.attention = Owning(width)
+        self.out = torch.nn.Linear(width, width)
+
+    def forward(self, x):
+        return self.out(self.attention(x))
+
+
+@pytest.mark.parametrize("kind", [Attending, Wrapping])
+def test_modules_that_cannot_be_divided_are_parts(kind, tmp_path):
     resident, model, path = made(kind, tmp_path)
     x = torch.randn(2, 3, 256)
     with stream_of(model, path, share=0.4, page_bytes=SMALL_PAGE) as stream, torch.no_grad():
         for _ in range(3):
             assert torch.equal(model(x), resident(x))
-        assert names_of(stream) == NAMES
+        parts = [f"blocks.{i}.{name}" for i in range(8) for name in ("attention", "out")]
+        assert names_of(stream) == ["first", *parts, "last"]
+        assert all(count == 3 for count in entries_of(stream).values())
 
 
 @pytest.mark.parametrize("how", [bypassing, calling_twice])

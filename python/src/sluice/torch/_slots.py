@@ -76,12 +76,13 @@ def refuse(name: str, problem: str) -> errors.InvalidArgument:
 
 def _problem_of(tensor: Any) -> Optional[str]:
     """Reason that keeps a parameter or a gradient out, whatever its type; None: none."""
-    if is_dtensor(tensor) and any(each.is_partial() for each in tensor.placements):
-        return f"has placements {tensor.placements}, so each rank has a summand; redistribute it"
-    tensor = local_of(tensor)
+    if is_dtensor(tensor):
+        if any(each.is_partial() for each in tensor.placements):
+            return f"has placements {tensor.placements}, so each rank has a summand; redistribute it"
+        tensor = local_of(tensor)
     if tensor.layout != torch.strided:
         return f"is sparse ({tensor.layout}); only dense tensors are updated"
-    if tensor.device.type != "cpu":
+    if not tensor.is_cpu:
         return f"is on {tensor.device}; only tensors on the CPU are updated"
     if not tensor.is_contiguous():
         return f"is not contiguous (strides {tuple(tensor.stride())}); take .contiguous()"
@@ -147,21 +148,12 @@ def new_slots(group: Mapping[str, Any], known: Slots, master: bool, overlap: boo
     return list(new.values())
 
 
-def _has_no_problem(tensor: Any) -> bool:
-    """Whether a plain tensor has none of the problems that _problem_of names."""
-    return (tensor.layout is torch.strided and tensor.is_cpu and tensor.is_contiguous()
-            and not tensor.is_neg() and not tensor.is_complex())
-
-
 def check_unchanged(slot: Slot) -> None:
     """Raises InvalidArgument if the parameter is not where and what it was."""
     tensor, local = slot.tensor, slot.local
-    if (local is tensor and _has_no_problem(tensor) and local.data_ptr() == slot.address
-            and local.shape == slot.shape and tensor.dtype is slot.dtype and slot.storage.nbytes() > 0):
-        return
     if slot.group < 0 and local.numel() == 0:
         return
-    if tuple(local.shape) != slot.shape:
+    if local.shape != slot.shape:
         raise refuse(slot.name, f"had shape {slot.shape} when it was added and has "
                                 f"{tuple(local.shape)} now; make a new optimizer")
     if tensor.dtype != slot.dtype:
@@ -196,13 +188,10 @@ def gradient_of(slot: Slot) -> Any:
 
 def check_gradient(slot: Slot, gradient: Any) -> None:
     """Raises InvalidArgument for a gradient that cannot be used."""
-    plain = not is_dtensor(gradient) and not is_dtensor(slot.tensor)
-    if plain and gradient.shape == slot.shape and gradient.dtype in DTYPES and _has_no_problem(gradient):
-        return
     problem = problem_of_layout(gradient, slot.tensor) or _problem_of(gradient)
     if problem is None and gradient.dtype not in DTYPES:
         problem = f"is {gradient.dtype}; gradients are float32, bfloat16 or float16"
-    if problem is None and tuple(local_of(gradient).shape) != slot.shape:
+    if problem is None and local_of(gradient).shape != slot.shape:
         problem = f"has shape {tuple(local_of(gradient).shape)}, the parameter {slot.shape}"
     if problem is not None:
         raise errors.InvalidArgument(f"the gradient of parameter '{slot.name}' {problem}")

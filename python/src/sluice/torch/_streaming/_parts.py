@@ -107,10 +107,10 @@ class Divider:
         below = list(module.modules())
         places = [each for each in below if _is_place(each)]
         return (
-            self._bytes_of(below) > self._large_bytes
+            not isinstance(module, _WHOLE)
+            and self._bytes_of(below) > self._large_bytes
             and self._bytes_of([module]) < self._page_bytes
             and self._bytes_of(places) == 0
-            and not any(isinstance(each, _WHOLE) for each in below)
             # Such hooks, as of weight_norm, run before the forward.
             and not any(each._forward_pre_hooks for each in below)
             # Outside a lease such weights are on meta.
