@@ -15,9 +15,9 @@
 #include "runtime/engine/control/request_book.h"
 #include "runtime/engine/control/stall_reporter.h"
 #include "runtime/engine/control/ticket_book.h"
-#include "runtime/engine/data/data_mover.h"
 #include "runtime/engine/data/page_owners.h"
 #include "runtime/engine/data/task_book.h"
+#include "runtime/engine/mover/data_mover.h"
 #include "runtime/engine/report/event_log.h"
 #include "runtime/engine/report/health_monitor.h"
 

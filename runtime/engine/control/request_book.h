@@ -6,9 +6,9 @@
 #include "runtime/core/core.h"
 #include "runtime/core/events.h"
 #include "runtime/engine/control/messages.h"
-#include "runtime/engine/data/data_mover.h"
 #include "runtime/engine/data/page_owners.h"
 #include "runtime/engine/data/tier_set.h"
+#include "runtime/engine/mover/data_mover.h"
 
 namespace sluice::engine {
 

@@ -7,7 +7,7 @@
 #include "runtime/core/core.h"
 #include "runtime/engine/control/core_thread.h"
 #include "runtime/engine/control/mailbox.h"
-#include "runtime/engine/data/data_mover.h"
+#include "runtime/engine/mover/data_mover.h"
 #include "runtime/engine/report/health_monitor.h"
 #include "runtime/engine/setup/backends.h"
 #include "sluice/tier.h"

@@ -27,7 +27,7 @@ std::byte* Allocate(std::size_t bytes) {
   return static_cast<std::byte*>(std::aligned_alloc(4096, bytes));
 }
 
-/// Kinds as runtime/engine/data/data_mover.cc has them: only a read with such an error loses its
+/// Kinds as runtime/engine/mover/page_copies.cc has them: only a read with such an error loses its
 /// source.
 core::FailureKind KindOf(bool read, const absl::Status& status) {
   if (read) {

@@ -1,4 +1,4 @@
-#include "runtime/engine/data/data_mover.h"
+#include "runtime/engine/mover/data_mover.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "runtime/engine/data/page_filler.h"
+#include "runtime/engine/mover/page_filler.h"
 
 #include <algorithm>
 #include <cstring>
