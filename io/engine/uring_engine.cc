@@ -91,39 +91,15 @@ void UringEngine::SetUpNumbers() {
   numbers_.buffers = &*buffers_;
 }
 
-/// Runs `call` on the ring's thread, which alone may change the ring.
-void UringEngine::CallOnThread(absl::AnyInvocable<void()> call) {
-  auto done = std::make_shared<std::promise<void>>();
-  std::future<void> finished = done->get_future();
-  {
-    base::MutexLock lock(mutex_);
-    calls_.emplace_back([call = std::move(call), done]() mutable {
-      call();
-      done->set_value();
-    });
-  }
-  Wake();
-  finished.get();
-}
-
-void UringEngine::RunCalls() {
-  std::vector<absl::AnyInvocable<void()>> calls;
-  {
-    base::MutexLock lock(mutex_);
-    calls.swap(calls_);
-  }
-  for (auto& call : calls) call();
-}
-
 RegisteredMemory UringEngine::RegisterMemory(std::span<std::byte> memory) {
   if (!info_.buffers_reserved) return {.reason = "the kernel registers no buffers one by one"};
   RegisteredMemory registered;
-  CallOnThread([&] { registered = buffers_->Add(memory); });
+  calls_.Run([&] { registered = buffers_->Add(memory); }, [this] { Wake(); });
   return registered;
 }
 
 void UringEngine::UnregisterMemory(std::span<std::byte> memory) {
-  if (info_.buffers_reserved) CallOnThread([&] { buffers_->Remove(memory); });
+  if (info_.buffers_reserved) calls_.Run([&] { buffers_->Remove(memory); }, [this] { Wake(); });
 }
 
 void UringEngine::SubmitChecked(IoRequest* request) {
@@ -147,7 +123,7 @@ void UringEngine::Wake() {
 
 void UringEngine::FillRing() {
   // Prepared requests may name memory by a number that a call changes. So calls wait for them.
-  if (unsubmitted_.empty()) RunCalls();
+  if (unsubmitted_.empty()) calls_.RunAll();
   if (!wake_armed_) ArmWake();
   for (UringBatch* batch : TakeWaiting()) {
     Prepare(batch);
@@ -184,8 +160,9 @@ std::vector<UringBatch*>& UringEngine::TakeWaiting() {
 
 /// Whether the thread may sleep: there is no call, and no request that the ring has room for.
 bool UringEngine::MaySleep() {
+  if (!calls_.empty()) return false;
   base::MutexLock lock(mutex_);
-  if (!calls_.empty() || (!queue_.empty() && HasRoom())) return false;
+  if (!queue_.empty() && HasRoom()) return false;
   // A completion wakes the thread if requests are left over.
   may_sleep_ = queue_.empty();
   return true;

@@ -10,11 +10,11 @@
 #include <thread>
 #include <vector>
 
-#include "absl/functional/any_invocable.h"
 #include "base/mutex.h"
 #include "io/engine/io_engine.h"
 #include "io/engine/request_queue.h"
 #include "io/engine/ring_buffers.h"
+#include "io/engine/ring_calls.h"
 #include "io/engine/uring_batch.h"
 #include "io/engine/uring_prepare.h"
 #include "io/engine/uring_ring.h"
@@ -55,8 +55,6 @@ class UringEngine final : public IoEngine {
 
   void Run(class RingStart& start);
   void SetUpNumbers();
-  void CallOnThread(absl::AnyInvocable<void()> call);
-  void RunCalls();
   void FillRing();
   std::vector<UringBatch*>& TakeWaiting();
   void Prepare(UringBatch* batch);
@@ -82,7 +80,7 @@ class UringEngine final : public IoEngine {
 
   base::Mutex mutex_;
   RequestQueue queue_ ABSL_GUARDED_BY(mutex_);
-  std::vector<absl::AnyInvocable<void()>> calls_ ABSL_GUARDED_BY(mutex_);
+  RingCalls calls_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   /// The thread has seen an empty queue and may sleep: the next submitter wakes it.
   bool may_sleep_ ABSL_GUARDED_BY(mutex_) = false;
