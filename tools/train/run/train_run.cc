@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "base/status.h"
-#include "base/strings.h"
 #include "fmt/format.h"
 #include "sluice/units.h"
 #include "tools/support/wrap.h"
@@ -181,17 +179,6 @@ absl::Status TrainRun::CheckLoss(int step, const StepOutcome& outcome) {
       not_finite_steps_));
 }
 
-absl::Status TrainRun::KeepOpTimes(std::size_t followers) {
-  if (report_.steps.size() <= followers) return absl::OkStatus();
-  const StepRecord& step = report_.steps[report_.steps.size() - 1 - followers];
-  if (!step.judged) return absl::OkStatus();
-  const absl::StatusOr<Schedule> schedule = parts_.session.runtime().RecordedSchedule(step.key);
-  // A step with too many ops has no recorded schedule.
-  if (absl::IsNotFound(schedule.status())) return absl::OkStatus();
-  if (schedule.ok()) op_times_.Add(*schedule);
-  return schedule.status();
-}
-
 absl::Status TrainRun::PaceAfterBlock(double ram_step_seconds) {
   if (pacer_.pending()) {
     parts_.verifier->ForgetRatios();
@@ -266,35 +253,6 @@ absl::Status TrainRun::Verify() {
   if (absl::IsCancelled(verified.status()) && interrupted()) return absl::OkStatus();
   SLUICE_ASSIGN_OR_RETURN(report_.verify, std::move(verified));
   return absl::OkStatus();
-}
-
-absl::Status TrainRun::FillBounds() {
-  absl::StatusOr<Schedule> recorded = parts_.session.runtime().RecordedSchedule(MainKey(report_));
-  if (absl::IsNotFound(recorded.status())) {
-    parts_.console.Print(
-        fmt::format("no bound is known: {}\n", base::ToStd(recorded.status().message())));
-    return absl::OkStatus();
-  }
-  SLUICE_ASSIGN_OR_RETURN(Schedule schedule, std::move(recorded));
-  report_.bounds = ComputeLinkBounds(schedule, parts_.session.settings().runtime);
-  for (auto& [name, bound] : report_.bounds) {
-    bound.seconds = BoundSeconds(bound.bytes, parts_.session.rates().at(name));
-  }
-  op_times_.SetLeast(&schedule);
-  report_.bound_seconds = std::max(VolumeBoundSeconds(report_),
-                                   ScheduleBoundSeconds(std::move(schedule),
-                                                        parts_.session.settings().runtime,
-                                                        parts_.session.rates(),
-                                                        SecondsOfOpsMax()));
-  return absl::OkStatus();
-}
-
-double TrainRun::SecondsOfOpsMax() const {
-  constexpr double kNoLimit = std::numeric_limits<double>::infinity();
-  // A run in RAM recomputes nothing, so its steps differ if this run recomputes.
-  const bool alike = parts_.session.settings().train.recompute == gpt::Recompute::kNone;
-  if (parts_.verifier == nullptr || !alike) return kNoLimit;
-  return parts_.verifier->least_ram_seconds().value_or(kNoLimit);
 }
 
 void TrainRun::PrintStep(const StepRecord& step, const StepOutcome& outcome) {

@@ -9,6 +9,7 @@ import torch
 
 import sluice
 import sluice.torch
+from sluice.torch._gradients import gather
 
 from ._machine import Disk, Memory
 from ._rows import Row, Setting, median, seconds_of
@@ -75,7 +76,7 @@ def layer_over_library(setting: Setting) -> Row:
         both_ways(optimizer)
 
         def of_library() -> None:
-            updates = optimizer._gather().updates
+            updates = gather(optimizer).updates
             times.append(seconds_of(lambda: _run(optimizer._core, updates)))
 
         layer, library = [], []

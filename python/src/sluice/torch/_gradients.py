@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _core
 from ._compiled import not_compiled
+from ._entries import check_kept
 from ._shards import local_of
-from ._slots import DTYPES, Slot
+from ._slots import DTYPES, Slot, check_gradient, check_unchanged, gradient_of
 
 if TYPE_CHECKING:
     from ._optimizer import PagedOptimizer
@@ -43,6 +44,25 @@ def update_of(slot: Slot, gradient: Any, rates: _core._Rates) -> _core._Update:
     """A gradient as sluice._core takes it."""
     local = local_of(gradient)
     return (slot.group, slot.parameter, DTYPES[local.dtype], local.data_ptr(), local.nbytes, rates)
+
+
+def gather(optimizer: "PagedOptimizer") -> Gathered:
+    """Parameters and gradients of a step."""
+    gathered = Gathered()
+    optimizer._check_groups()
+    for group in optimizer.param_groups:
+        for tensor in group["params"]:
+            slot = optimizer._slots[id(tensor)]
+            gradient = gradient_of(slot)
+            if gradient is None:
+                continue
+            check_unchanged(slot)
+            check_gradient(slot, gradient)
+            optimizer._listen(slot)
+            rates = optimizer._rates(group, slot.steps)
+            check_kept(optimizer, slot, rates)
+            gathered.add(slot, gradient, rates)
+    return gathered
 
 
 class Listener:

@@ -13,7 +13,7 @@ from . import _early, _entries, _slots
 from ._ahead import Ahead
 from ._arguments import check_rates, named, refuse_set, settings_of
 from ._compiled import not_compiled
-from ._gradients import Gathered, Listener
+from ._gradients import Listener, gather
 from ._in_backward import StepsInBackward
 from ._overlap import Overlap
 from ._owners import OWNERS
@@ -138,7 +138,7 @@ class PagedOptimizer(StepsInBackward):
         return result
 
     def _update_all(self) -> None:
-        gathered = self._gather()
+        gathered = gather(self)
         before = begun(self)
         repeats = before is not None and before.has(gathered.gradients)
         uncounted = before is not None and not before.counted
@@ -149,7 +149,7 @@ class PagedOptimizer(StepsInBackward):
             return
         self._refuse_half_loaded()
         if _entries.take(self, gathered.slots) or uncounted:
-            gathered = self._gather()  # rates may depend on the steps
+            gathered = gather(self)  # rates may depend on the steps
         norm = norm_of(gathered.gradients, self._slots.tensors) if self._norm_given else None
         if not gathered.updates:  # this rank has no element of theirs
             self._numbers = numbers_of_nothing(norm)
@@ -217,24 +217,6 @@ class PagedOptimizer(StepsInBackward):
                 self._finish()
         if self._step is None:
             self._ahead.add_gradient(slot)
-
-    def _gather(self) -> Gathered:
-        """Parameters and gradients of a step."""
-        gathered = Gathered()
-        self._check_groups()
-        for group in self.param_groups:
-            for tensor in group["params"]:
-                slot = self._slots[id(tensor)]
-                gradient = _slots.gradient_of(slot)
-                if gradient is None:
-                    continue
-                _slots.check_unchanged(slot)
-                _slots.check_gradient(slot, gradient)
-                self._listen(slot)
-                rates = self._rates(group, slot.steps)
-                _entries.check_kept(self, slot, rates)
-                gathered.add(slot, gradient, rates)
-        return gathered
 
     def _finish(self) -> None:
         """Completes a step that was interrupted, or that has failed."""
