@@ -9,76 +9,20 @@ may only shrink: an entry that is no longer needed is a finding too.
 """
 
 import argparse
-import os
 import pathlib
 import re
-import subprocess
 import sys
 
+import tidy_layers
 import tidy_text
+from tidy_functions import functions, strip_code
+from tidy_tree import SOURCE_SUFFIXES, Finding, Tree
 
 FUNCTION_LINES_MAX = 60
-FILE_LINES_MAX = 500
+FILE_LINES_MAX = 300
+TEST_LINES_MAX = 500
 RATCHET = "tools/tidy_ratchet.txt"
 
-# Layers: the folders that each may include and link. A folder always sees itself.
-LAYERS = {
-    "include": set(),
-    "base": {"include"},
-    "numa": {"include", "base"},
-    "io": {"include", "base"},
-    "runtime/core": {"include", "base"},
-    "runtime/device": {"include", "base", "numa"},
-    "runtime/optim": {"include", "base"},
-    "runtime/engine": {"include", "base", "numa", "io", "runtime/core", "runtime/device"},
-    "runtime/analysis": {"include", "base"},
-    "runtime/sim": {"include", "base", "runtime/core", "runtime/analysis"},
-    "workloads": {"include", "runtime/optim"},
-    "examples": {"include"},
-    "python": {"include"},
-}
-RUNTIME = set(LAYERS) - {"examples", "python"}
-LAYERS["bench"] = RUNTIME
-LAYERS["tools"] = RUNTIME | {"bench"}
-LAYERS["tests/support"] = RUNTIME
-LAYERS["tests"] = RUNTIME | {"tests/support", "tools", "bench"}
-
-# The public API is declared in include and made in runtime/engine: who calls it links the engine, and
-# sees no header of its.
-LINKS_UNSEEN = {"runtime/optim": {"runtime/engine"}}
-
-# Headers that only some folders may include: a pattern of the include, and the folders.
-CONFINED = [
-    (re.compile(r"liburing\.h|linux/io_uring\.h"), {"io", "tools", "tests", "bench"}),
-    (re.compile(r"hwloc(/.*)?\.h|numa(if)?\.h"), {"numa", "tools", "tests", "bench"}),
-    (re.compile(r"cuda.*\.h|cublas.*\.h"), {"runtime/device", "runtime/optim", "tools", "tests", "bench"}),
-    (re.compile(r"nvtx3/.*"), {"runtime/engine", "tests"}),
-    (re.compile(r"zlib\.h"), {"runtime/sim", "tools", "tests", "bench"}),
-    (re.compile(r"(gtest|gmock)/.*"), {"tests", "tests/support"}),
-]
-# Headers that the public contract may include beside the standard library and itself.
-PUBLIC_THIRD_PARTY = {"absl/status/status.h", "absl/status/statusor.h"}
-# The core owns no thread, no clock and no file.
-CORE_FORBIDDEN_INCLUDES = {
-    "atomic", "barrier", "condition_variable", "fcntl.h", "filesystem", "fstream", "future",
-    "latch", "mutex", "pthread.h", "random", "semaphore", "shared_mutex", "stop_token",
-    "thread", "time.h", "ctime", "unistd.h", "base/mutex.h",
-    "base/worker_pool.h",
-}
-CORE_FORBIDDEN_WORDS = re.compile(
-    r"\b(steady_clock|system_clock|high_resolution_clock|random_device|getenv)\b")
-
-# Words of the glossary, and others that readers met twice: each is at most one type. A ticket of
-# the core is the public one's other half.
-TERM = re.compile(
-    r"^\s*(?:class|struct|enum class|using) (Completion|Drive|Frame|Iteration|Lane|Lease|Link|Op|OpState|"
-    r"Page|Place|Plan|Policy|Reservation|Schedule|Segment|Slot|Stall|Step|SubCommand|Task|Ticket|Tier|Transfer|"
-    r"Use)\b(?=[^;]*[{=:]|\s*$)")
-SHARED_TERMS = {"Ticket": {"include/sluice/op.h", "runtime/core/state/page.h"}}
-
-SOURCE_SUFFIXES = {".cc", ".h", ".cu", ".cuh"}
-TEXT_SUFFIXES = SOURCE_SUFFIXES | {
-    ".py", ".sh", ".md", ".toml", ".txt", ".cmake", ".json", ".jsonl", ".patch", ""}
 LENGTH_SUFFIXES = SOURCE_SUFFIXES | {".py", ".sh"}
 
 # Spelled in pieces so that this file does not find itself.
@@ -88,279 +32,6 @@ COMMENTED_TEST = re.compile(
     r"^\s*(//+|/?\*+)\s*(TEST(_[FP])?|TYPED_TEST(_P)?|INSTANTIATE_\w+)\s*\(")
 DISABLED_TEST = re.compile(r"\bDISABLED" + r"_\w+|^\s*#\s*if\s+0\b")
 COMMENTED_CMAKE = re.compile(r"^\s*#\s*(sluice_test|add_test|add_subdirectory)\s*\(")
-INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
-
-
-class Finding:
-    """One violation of one rule."""
-
-    def __init__(self, path, line, rule, message):
-        self.path, self.line, self.rule, self.message = path, line, rule, message
-
-    def __str__(self):
-        return f"{self.path}:{self.line}: [{self.rule}] {self.message}"
-
-
-class Tree:
-    """The files that belong to the project (path -> text), and its last commits."""
-
-    def __init__(self, files, commits=()):
-        self.files = dict(files)
-        self.commits = commits
-        self.folders = {str(parent) for path in self.files
-                        for parent in pathlib.PurePosixPath(path).parents}
-
-    @staticmethod
-    def load(root):
-        """Files that git tracks or would track; without git, all outside hidden and build folders."""
-        root = pathlib.Path(root)
-        files = {}
-        for name in _list_files(root):
-            path = root / name
-            if path.suffix in TEXT_SUFFIXES and path.is_file() and path.name != "LICENSE":
-                files[name] = path.read_text(encoding="utf-8", errors="replace")
-        return Tree(files, tidy_text.commits_of(root))
-
-    def sources(self):
-        return ((path, text) for path, text in sorted(self.files.items())
-                if pathlib.PurePosixPath(path).suffix in SOURCE_SUFFIXES)
-
-
-def _list_files(root):
-    git = subprocess.run(["git", "-C", str(root), "ls-files", "-co", "--exclude-standard", "-z"],
-                         capture_output=True, check=False)
-    if git.returncode == 0:
-        return sorted({name for name in git.stdout.decode().split("\0") if name})
-    names = []
-    for folder, folders, files in os.walk(root):
-        folders[:] = [f for f in folders if not f.startswith(".") and f != "build"]
-        names += [os.path.relpath(os.path.join(folder, f), root) for f in files]
-    return sorted(names)
-
-
-def layer_of(path):
-    """The layer a path belongs to (the longest matching folder), or None."""
-    parts = pathlib.PurePosixPath(path).parts
-    for length in (2, 1):
-        folder = "/".join(parts[:length])
-        if len(parts) > length and folder in LAYERS:
-            return folder
-    return None
-
-
-# --- include directions -----------------------------------------------------------------------
-
-
-def check_includes(tree):
-    for path, text in tree.sources():
-        layer = layer_of(path)
-        for number, line in enumerate(text.splitlines(), 1):
-            match = INCLUDE.match(line)
-            if not match:
-                continue
-            for rule, message in _include_problems(tree, path, layer, *match.groups()):
-                yield Finding(path, number, rule, message)
-
-
-def _include_problems(tree, path, layer, bracket, included):
-    target = _resolve(tree, included)
-    if target is None and bracket == '"' and _beside(path, included) in tree.files:
-        yield "include-path", f'write "{_beside(path, included)}": includes start at the root'
-        return
-    if target is not None:
-        yield from _direction_problems(layer, layer_of(target), included)
-    elif layer == "include" and _is_third_party(bracket, included):
-        yield "public-header", f"public headers include only std, absl status and sluice: {included}"
-    for pattern, folders in CONFINED:
-        if layer and pattern.fullmatch(included) and layer not in folders:
-            yield "confined-header", f"{layer} may not include {included}"
-    if layer == "runtime/core" and included in CORE_FORBIDDEN_INCLUDES:
-        yield "core-purity", f"runtime/core owns no thread, clock or file: {included}"
-
-
-def _direction_problems(layer, target_layer, included):
-    if layer is None or target_layer is None or layer == target_layer:
-        return
-    if target_layer not in LAYERS[layer]:
-        yield "include-direction", f"{layer} may not include {target_layer} ({included})"
-
-
-def _resolve(tree, included):
-    for candidate in (f"include/{included}", included):
-        if candidate in tree.files:
-            return candidate
-    return None
-
-
-def _beside(path, included):
-    return str(pathlib.PurePosixPath(path).parent / included)
-
-
-def _is_third_party(bracket, included):
-    is_std = bracket == "<" and re.fullmatch(r"[a-z_0-9]+", included) is not None
-    return not is_std and included not in PUBLIC_THIRD_PARTY
-
-
-def check_terms(tree):
-    """A term names one type: two that a reader has to tell apart have two names."""
-    homes = {}
-    for path, text in tree.sources():
-        if layer_of(path) not in RUNTIME | {"bench", "tools", "python"}:
-            continue
-        for number, line in enumerate(strip_code(text).splitlines(), 1):
-            match = TERM.match(line)
-            if match and path not in SHARED_TERMS.get(match.group(1), ()):
-                homes.setdefault(match.group(1), []).append((path, number))
-    for term, places in homes.items():
-        for path, number in places[1 if term not in SHARED_TERMS else 0:]:
-            yield Finding(path, number, "two-types", f"another type is named {term}; give this one a name of its own")
-
-
-def check_core_words(tree):
-    for path, text in tree.sources():
-        if layer_of(path) != "runtime/core":
-            continue
-        for number, line in enumerate(strip_code(text).splitlines(), 1):
-            match = CORE_FORBIDDEN_WORDS.search(line)
-            if match:
-                yield Finding(path, number, "core-purity",
-                              f"the core is deterministic (I7): {match.group(1)}")
-
-
-# --- the link graph ---------------------------------------------------------------------------
-
-LIBRARY_CALL = re.compile(r"\bsluice(?:_test)?_library\s*\(\s*(\w+)([^)]*)\)")
-LINK_CALL = re.compile(r"\btarget_link_libraries\s*\(\s*(\w+)([^)]*)\)")
-OWN_TARGET = re.compile(r"\bsluice(?:_|::)(\w+)")
-# Helper targets that are no layer.
-NO_LAYER = {"warnings", "umbrella", "sluice"}
-
-
-def _cmake_lists(tree):
-    for path, text in sorted(tree.files.items()):
-        if pathlib.PurePosixPath(path).name == "CMakeLists.txt":
-            yield path, re.sub(r"#[^\n]*", "", text)
-
-
-def _links_of(body):
-    keywords = re.search(r"\b(PUBLIC|PRIVATE|INTERFACE)\b.*", body, re.S)
-    return OWN_TARGET.findall(keywords.group(0)) if keywords else []
-
-
-def check_links(tree):
-    """Every library may link only the layers that its folder may include."""
-    folder_of = {"headers": "include"}
-    for path, text in _cmake_lists(tree):
-        for match in LIBRARY_CALL.finditer(text):
-            folder_of[match.group(1).removeprefix("sluice_")] = layer_of(path)
-    for path, text in _cmake_lists(tree):
-        for call in (LIBRARY_CALL, LINK_CALL):
-            for match in call.finditer(text):
-                line = text.count("\n", 0, match.start()) + 1
-                for message in _link_problems(match, layer_of(path), folder_of):
-                    yield Finding(path, line, "link-direction", message)
-
-
-def _link_problems(match, layer, folder_of):
-    for name in _links_of(match.group(2)):
-        if name in NO_LAYER or layer is None:
-            continue
-        if name not in folder_of:
-            yield f"{match.group(1)} links sluice_{name}, which no sluice_library() makes"
-        elif folder_of[name] not in LAYERS[layer] | LINKS_UNSEEN.get(layer, set()) | {layer}:
-            yield f"{match.group(1)} ({layer}) may not link {folder_of[name]} (sluice_{name})"
-
-
-def check_orphans(tree):
-    """Every source is named in some CMakeLists.txt, relative to the folder of that file."""
-    named = {os.path.normpath(os.path.join(os.path.dirname(path), name))
-             for path, text in _cmake_lists(tree)
-             for name in re.findall(r"[\w./-]+\.(?:cc|cu)\b", text)}
-    for path, _ in tree.sources():
-        if not path.endswith((".h", ".cuh")) and path not in named:
-            yield Finding(path, 1, "orphan-source", "named in no CMakeLists.txt")
-
-
-# --- functions --------------------------------------------------------------------------------
-
-
-_TOKENS = re.compile(
-    r'//[^\n]*|/\*.*?\*/|R"(?P<tag>[^(\s]*)\(.*?\)(?P=tag)"'
-    r"|\"(?:\\.|[^\"\\\n])*\"|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])+'"
-    r"|(?m:^[ \t]*#(?:[^\n]*\\\n)*[^\n]*)", re.S)
-
-
-def strip_code(text):
-    """`text` with comments, literals and preprocessor lines blanked; line numbers stay."""
-    return _TOKENS.sub(lambda match: re.sub(r"[^\n]", " ", match.group(0)), text)
-
-
-_CONTAINER = re.compile(r"\b(namespace|class|struct|union|enum|extern)\b")
-
-
-def functions(text):
-    """(name, first line, last line) of every function body, nested lambdas counted as its part."""
-    code = strip_code(text)
-    head_start = position = 0
-    while position < len(code):
-        character = code[position]
-        if character in ";}":
-            head_start = position + 1
-        elif character == "{":
-            head = code[head_start:position]
-            name = _function_name(head)
-            if name is not None:
-                end = _body_end(code, position)
-                first = code.count("\n", 0, _body_start(code, position, end)) + 1
-                yield name, first, code.count("\n", 0, end) + 1
-                position = end
-            elif not _CONTAINER.search(head):
-                position = _matching(code, position)
-            head_start = position + 1
-        position += 1
-
-
-def _function_name(head):
-    """The name of the function whose head this is; None for a class, namespace or initialiser."""
-    flat = re.sub(r"<[^<>()]*>", "", head)
-    match = re.search(r"(~?[\w:]+|operator\s*\S+?)\s*\((?!\s*\))?", flat)
-    if not match or "(" not in flat or re.search(r"=\s*$", flat):
-        return None
-    if _CONTAINER.search(flat.split("(")[0]) and "(" not in _after_container(flat):
-        return None
-    argument = re.match(r"\s*TEST(?:_[FP])?\s*\(([^)]*)\)", flat)
-    return re.sub(r"\s+", "", argument.group(1)) if argument else match.group(1)
-
-
-def _after_container(flat):
-    # An attribute or annotation before a class name carries parentheses of its own.
-    return re.sub(r"\b(class|struct|union|enum)\b(\s*[A-Z_]{4,}(\([^)]*\))?)?", "", flat)
-
-
-def _matching(code, start):
-    depth = 0
-    for position in range(start, len(code)):
-        depth += {"{": 1, "}": -1}.get(code[position], 0)
-        if depth == 0:
-            return position
-    return len(code) - 1
-
-
-def _body_end(code, start):
-    """The last brace of the body; brace-initialised members before the body are passed over."""
-    end = _matching(code, start)
-    while True:
-        rest = re.compile(r"\s*(,[^;{}]*)?\{").match(code, end + 1)
-        if not rest:
-            return end
-        end = _matching(code, rest.end() - 1)
-
-
-def _body_start(code, start, end):
-    position = start
-    while _matching(code, position) != end:
-        position = code.index("{", _matching(code, position))
-    return position
 
 
 def check_limits(tree):
@@ -396,7 +67,7 @@ def _counts(tree):
 def check_rows(tree):
     for path, message in tidy_text.folder_rows(tree):
         yield Finding(path, 1, "folder-row", message)
-    for message in tidy_text.layer_rows(tree, LAYERS):
+    for message in tidy_text.layer_rows(tree, tidy_layers.LAYERS):
         yield Finding(tidy_text.ARCHITECTURE, 1, "layer-row", message)
 
 
@@ -421,8 +92,9 @@ def _ratchet(tree):
 def check_file_length(tree):
     for path, text in sorted(tree.files.items()):
         lines = text.count("\n")
-        if pathlib.PurePosixPath(path).suffix in LENGTH_SUFFIXES and lines > FILE_LINES_MAX:
-            yield Finding(path, lines, "file-length", f"{lines} lines, limit {FILE_LINES_MAX}")
+        limit = TEST_LINES_MAX if path.startswith(("tests/", "python/tests/")) else FILE_LINES_MAX
+        if pathlib.PurePosixPath(path).suffix in LENGTH_SUFFIXES and lines > limit:
+            yield Finding(path, lines, "file-length", f"{lines} lines, limit {limit}")
 
 
 def check_lines(tree):
@@ -466,8 +138,8 @@ def check_pragma_once(tree):
             yield Finding(path, 1, "pragma-once", "a header begins with #pragma once")
 
 
-CHECKS = [check_includes, check_terms, check_core_words, check_links, check_orphans, check_limits, check_rows,
-          check_file_length, check_lines, check_pragma_once, check_content, check_commits]
+CHECKS = [*tidy_layers.CHECKS, check_limits, check_rows, check_file_length,
+          check_lines, check_pragma_once, check_content, check_commits]
 
 
 def run(tree):

@@ -122,7 +122,7 @@ def layer_rows(tree, layers):
     for layer, cell in told.items():
         differs = sorted(_seen(cell, layer, layers) ^ layers.get(layer, set()))
         if differs:
-            yield f"{layer}/ sees {cell}: tools/tidy.py says otherwise of {', '.join(differs)}"
+            yield f"{layer}/ sees {cell}: tools/tidy_layers.py says otherwise of {', '.join(differs)}"
     for layer in sorted(set(layers) - set(told)) if told else []:
         if layer.split("/")[0] not in told:
             yield f"{layer}/ has no row that says what it sees"
