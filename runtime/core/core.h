@@ -119,6 +119,9 @@ class Core {
   TierCounters tier(TierIndex tier) const;
   /// Frames of `tier` that one op's pages can fill at most.
   FrameIndex op_frames_max(TierIndex tier) const;
+  /// Pages per tier that no plan moves: those that leases have held since before the iteration that
+  /// has ended last began, and written ones that may reach no lower tier.
+  PagesByTier CountFixedPages() const;
   /// Number of tasks started and not reported.
   std::uint32_t tasks_in_flight() const;
   /// Number of leases granted and not released.

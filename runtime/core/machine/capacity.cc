@@ -115,13 +115,16 @@ PagesByTier Capacity::CapacityFor(const CreateSegment& event) const {
 
 void Capacity::CheckCommitments() const {
   std::vector<std::uint64_t> committed(m_.tiers.size(), 0);
+  std::vector<FrameIndex> written(m_.tiers.size(), 0);
   for (const Page& p : m_.pages) {
     if (p.exists && !p.read_only) ++committed[p.lowest];
+    if (p.exists && p.written()) ++written[p.lowest];
   }
   for (TierIndex t = 0; t < m_.tiers.size(); ++t) {
     const TierState& state = m_.tiers[t];
     SLUICE_CHECK(committed[t] == state.committed,
                  "I6: every page that may be written is committed to one tier");
+    SLUICE_CHECK(written[t] == state.written, "I6: pages with content of their own are counted");
     const std::uint64_t kept =
         t == m_.last_tier() ? 0 : m_.frames.TransitFrames(t) + state.reserved;
     SLUICE_CHECK(committed[t] + kept <= state.pool.limit() || committed[t] == 0,

@@ -68,6 +68,7 @@ void Core::Impl::Handle(std::span<const Event> events, std::vector<Action>* acti
 }
 
 void Core::Impl::On(const BeginIteration& event) {
+  machine_.fixed_pages.BeginIteration(machine_.book.running());
   const bool moved = machine_.book.Begin(event.key);
   machine_.options.policy->OnStep(machine_.book.now());
   machine_.plan_follower.DropPlans();
@@ -76,6 +77,7 @@ void Core::Impl::On(const BeginIteration& event) {
 }
 
 void Core::Impl::On(const EndIteration&) {
+  machine_.fixed_pages.EndIteration();
   machine_.book.End();
   machine_.plan_follower.DropPlans();
 }
@@ -149,6 +151,7 @@ TierCounters Core::tier(TierIndex tier) const { return impl_->CountersOf(tier); 
 FrameIndex Core::op_frames_max(TierIndex tier) const {
   return impl_->machine().capacity.OpFramesMax(tier);
 }
+PagesByTier Core::CountFixedPages() const { return impl_->machine().fixed_pages.Count(); }
 std::uint32_t Core::tasks_in_flight() const {
   return static_cast<std::uint32_t>(impl_->machine().tasks.size());
 }

@@ -71,6 +71,7 @@ void Discards::KillContent(PageIndex index) {
   }
   m_.frames.DropStale(index);
   m_.frames.DropHeld(index);
+  if (p.written()) --m_.tiers[p.lowest].written;
   p.content = false;
   p.file_home = false;
   p.lost = false;

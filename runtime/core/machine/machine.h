@@ -25,6 +25,7 @@
 #include "runtime/core/paging/movement.h"
 #include "runtime/core/paging/task_ends.h"
 #include "runtime/core/paging/victims.h"
+#include "runtime/core/plan/fixed_pages.h"
 #include "runtime/core/plan/plan_follower.h"
 #include "runtime/core/schedule/goals.h"
 #include "runtime/core/schedule/lookahead.h"
@@ -95,6 +96,7 @@ struct Machine {
   Capacity capacity{*this};
   WaitCauses wait_causes{*this};
   Invariants invariants{*this};
+  FixedPages fixed_pages{*this};
   PlanFollower plan_follower{*this};
   Goals goals;
   Lookahead lookahead{*this};

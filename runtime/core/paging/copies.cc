@@ -103,6 +103,7 @@ void Copies::PinForWrite(PageIndex index, TierIndex tier) {
     }
   }
   SLUICE_CHECK(!p.read_only, "I6: a page that is only read is never written");
+  if (!p.written()) ++m_.tiers[p.lowest].written;
   ++p.generation;
   p.copies[tier].state = CopyState::kValid;
   p.content = true;

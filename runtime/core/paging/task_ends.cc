@@ -200,6 +200,7 @@ void TaskEnds::LoseSource(PageIndex index, TierIndex source) {
 
 void TaskEnds::LoseContent(PageIndex index, TierIndex tier) {
   Page& p = m_.page(index);
+  if (p.written()) --m_.tiers[p.lowest].written;
   p.content = false;
   if (Dies(p)) return;  // a discard has killed what is lost
   m_.frames.DropStale(index);

@@ -201,6 +201,7 @@ PagesAway AwayBelow(const PlanInput& input, const PlanStop& stop) {
   one.frames = {std::accumulate(input.frames.begin(), end, FrameIndex{0})};
   one.links = {input.links.back()};
   for (PlanItem& item : one.items) {
+    item.lowest = item.lowest < last ? 0 : 1;
     for (PlanUse& use : item.uses) use.tier = use.tier < last ? 0 : 1;
   }
   TierPlanner planner(one, 0, {.in_no_time = true}, {.written_first = true}, stop);

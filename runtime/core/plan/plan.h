@@ -23,7 +23,8 @@ struct PlanUse {
 struct PlanItem {
   PageIndex first_page = 0;
   std::uint32_t pages = 0;
-  std::vector<PlanUse> uses;  ///< uses in the order of steps
+  TierIndex lowest = kTiersMax;  ///< lowest tier that the pages may leave for
+  std::vector<PlanUse> uses;     ///< uses in the order of steps
 };
 
 /// Seconds that one page takes over a link. `both_s` > 0: the least seconds per page for two pages,

@@ -34,6 +34,7 @@ PlanInput PlanFollower::RecordedPlan(KeyIndex key) const {
   input.objective = m_.options.objective;
   for (TierIndex t = 0; t < m_.tiers.size(); ++t)
     input.frames.push_back(m_.capacity.OpFramesMax(t));
+  m_.fixed_pages.LeaveOut(&input);
   return input;
 }
 

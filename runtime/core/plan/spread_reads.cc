@@ -14,7 +14,8 @@ namespace {
 /// Pages of a step come in so many parts, each as soon as there are frames for it.
 constexpr std::int64_t kParts = 8;
 
-bool IsReadOnce(const PlanItem& item) { return item.uses.size() == 1; }
+/// Whether the pages may leave after their only use.
+bool ComesAndGoes(const PlanItem& item) { return item.uses.size() == 1 && item.lowest > 0; }
 
 /// Whether steps follow each other, and all that they do is read what is in the last tier.
 bool OnlyReads(const PlanInput& input) {
@@ -35,7 +36,7 @@ class Shares {
   explicit Shares(const PlanInput& input)
       : frames_(input.frames[0]), pages_(input.step_seconds.size(), 0) {
     for (const PlanItem& item : input.items) {
-      if (IsReadOnce(item)) {
+      if (ComesAndGoes(item)) {
         pages_[item.uses.front().step] += item.pages;
       } else {
         frames_ -= item.pages;  // the item's pages stay
@@ -184,12 +185,14 @@ std::optional<PlanInput> SpreadReads(const PlanInput& input) {
   std::vector<std::int64_t> stay = shares.stay();
   const auto part = static_cast<std::uint32_t>(std::max<std::int64_t>(1, shares.moving() / kParts));
   for (const PlanItem& item : input.items) {
-    if (!IsReadOnce(item)) continue;
+    if (!ComesAndGoes(item)) continue;
     std::int64_t& kept = stay[item.uses.front().step];
     const auto first = static_cast<std::uint32_t>(std::min<std::int64_t>(kept, item.pages));
     kept -= first;
     for (std::uint32_t at = first; at < item.pages; at += part) {
-      spread.items.push_back({item.first_page + at, std::min(part, item.pages - at), item.uses});
+      spread.items.push_back({.first_page = item.first_page + at,
+                              .pages = std::min(part, item.pages - at),
+                              .uses = item.uses});
     }
   }
   return spread;

@@ -105,6 +105,7 @@ void TierPlanner::AddSpan(PlanSpan span) {
 
 void TierPlanner::AddGap(const PlanSpan& span) {
   Occupy(span.from, span.to, span.pages);
+  if (input_.items[span.item].lowest <= tier_) return;
   PlanGap gap{.from = span.from, .to = span.to, .pages = span.pages};
   FindWriter(span, &gap);
   const auto preferred = preferred_.find({span.item, span.use});

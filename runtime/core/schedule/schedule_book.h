@@ -54,6 +54,8 @@ class ScheduleBook {
   /// Fingerprint that tells recordings apart; 0 without a recording.
   std::uint64_t FingerprintOf(KeyIndex key) const;
 
+  /// Whether an iteration has begun and not ended.
+  bool running() const { return running_; }
   /// Whether an iteration of `key` has begun and not ended.
   bool Running(KeyIndex key) const { return running_ && key_ == key; }
   /// Whether a schedule is being followed.

@@ -101,6 +101,8 @@ struct Page {
   TierIndex lowest = 0;
   TensorKind kind = TensorKind::kOther;
   SegmentIndex segment = 0;
+  /// Whether the page has content, and no file has it.
+  bool written() const { return content && !file_home; }
   std::uint32_t pins = 0;
   std::uint32_t tasks = 0;  ///< tasks in flight, of any kind
   std::uint64_t generation = 0;

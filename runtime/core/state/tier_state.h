@@ -42,6 +42,7 @@ struct TierState {
   HomeFrames homes;    ///< homes of the plan's pages; none unless mappings are kept
   MappingCounters mappings;
   std::uint64_t committed = 0;  ///< pages whose lowest tier this is
+  FrameIndex written = 0;       ///< committed pages with content that no file has
   std::uint32_t reserved = 0;   ///< frames of granted reservations
   std::array<std::uint32_t, 2> transit_used{};
   std::uint32_t leaving = 0;          ///< evictions in flight

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -12,10 +13,20 @@ using Clock = std::chrono::steady_clock;
 
 bool Differs(double a, double b, double factor) { return a > b * factor || b > a * factor; }
 
+bool FixedDiffer(const PlanBasis& was, const PlanBasis& is) {
+  for (std::size_t tier = 0; tier < was.links.size(); ++tier) {
+    const auto before = static_cast<double>(was.fixed[tier]);
+    const auto after = static_cast<double>(is.fixed[tier]);
+    if (std::abs(after - before) > kFixedDrift * was.frames[tier]) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool HasDrifted(const PlanBasis& was, const PlanBasis& is) {
   if (was.recording != is.recording || was.frames != is.frames) return true;
+  if (FixedDiffer(was, is)) return true;
   if (Differs(was.seconds, is.seconds, kSecondsDrift)) return true;
   if (Differs(was.lead_seconds, is.lead_seconds, kLeadDrift)) return true;
   for (std::size_t i = 0; i < was.links.size(); ++i) {
@@ -56,6 +67,7 @@ void BackgroundPlanner::PlanFor(const core::Core& core,
                   .seconds = times.seconds,
                   .lead_seconds = lead_seconds,
                   .frames = {},
+                  .fixed = core.CountFixedPages(),
                   .links = std::move(links)};
   for (core::TierIndex tier = 0; tier <= basis.links.size(); ++tier) {
     basis.frames.push_back(core.op_frames_max(tier));
@@ -82,10 +94,12 @@ void BackgroundPlanner::PlanFor(const core::Core& core,
 }
 
 /// A program may pause once, to evaluate or to save, and go on as before. So an iteration that
-/// takes another time counts only if the next one does, too.
+/// takes another time, or with other pages fixed, counts only if the next one does, too.
 bool BackgroundPlanner::IsOutlier(const Known& known, const PlanBasis& is) {
   const bool alike = known.basis.recording == is.recording && known.basis.frames == is.frames;
-  return alike && !known.outlier && Differs(known.last.seconds, is.seconds, kSecondsDrift);
+  const bool other =
+      Differs(known.last.seconds, is.seconds, kSecondsDrift) || FixedDiffer(known.basis, is);
+  return alike && !known.outlier && other;
 }
 
 double BackgroundPlanner::LeadFor(const IterationTimes& times) const {

@@ -25,13 +25,15 @@ struct PlanBasis {
   double seconds = 0;  ///< seconds of an iteration that waits for no pages
   double lead_seconds = 0;
   std::vector<core::FrameIndex> frames;
+  core::PagesByTier fixed{};  ///< pages per tier that no plan moves
   std::vector<core::PlanLink> links;
 };
 
-/// Whether a plan made for `was` no longer fits: another schedule, other budgets, or a time that
-/// has changed by more than its factor below.
+/// Whether a plan made for `was` no longer fits: another schedule, other budgets, or a time or a
+/// count of fixed pages that has changed by more than its limit below.
 bool HasDrifted(const PlanBasis& was, const PlanBasis& is);
 inline constexpr double kSecondsDrift = 1.15;
+inline constexpr double kFixedDrift = 0.01;  ///< share of a tier's frames
 inline constexpr double kLinkDrift = 1.3;
 inline constexpr double kLeadDrift = 3;
 

@@ -28,6 +28,7 @@ class RandomInputs {
     const std::uint32_t items = Between(1, 10);
     for (std::uint32_t i = 0; i < items; ++i) {
       AddItem(&input, Between(1, 5), DrawUses(input));
+      input.items.back().lowest = DrawLowest(input);
     }
     return input;
   }
@@ -48,6 +49,13 @@ class RandomInputs {
  private:
   std::uint32_t Between(std::uint32_t low, std::uint32_t high) {
     return std::uniform_int_distribution<std::uint32_t>(low, high)(random_);
+  }
+
+  /// A tier that the last item may not leave, no faster one than its uses are in.
+  TierIndex DrawLowest(const PlanInput& input) {
+    TierIndex lowest = 0;
+    for (const PlanUse& use : input.items.back().uses) lowest = std::max(lowest, use.tier);
+    return static_cast<TierIndex>(Between(lowest, static_cast<TierIndex>(input.links.size())));
   }
 
   PlanLink DrawLink() {
@@ -128,6 +136,7 @@ void ExpectForItsUse(const PlanInput& input, const PlannedFetch& fetch, std::uin
   EXPECT_LE(fetch.distance + held, apart) << "the page comes while it is still used";
   EXPECT_FALSE(before.dies || use->mode == PageMode::kOverwrite)
       << "a page without content is fetched";
+  EXPECT_GT(item->lowest, fetch.tier) << "a page that cannot leave the tier comes into it";
 }
 
 void ExpectInOrder(const PlanInput& input, const Plan& plan) {
@@ -142,7 +151,9 @@ void ExpectInOrder(const PlanInput& input, const Plan& plan) {
     }
     for (const PlannedLeave& leave : plan.leaves[step]) {
       EXPECT_GT(leave.pages, 0u);
-      EXPECT_NE(ItemOf(input, leave.first_page, leave.pages), nullptr);
+      const PlanItem* item = ItemOf(input, leave.first_page, leave.pages);
+      ASSERT_NE(item, nullptr);
+      EXPECT_GT(item->lowest, leave.tier) << "a page leaves that cannot";
       EXPECT_LT(leave.tier, input.links.size());
     }
   }

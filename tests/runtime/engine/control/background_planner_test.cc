@@ -29,6 +29,12 @@ TEST(PlanBasisTest, APlanIsKeptWhileLittleChanges) {
   is.seconds *= 1.1;
   is.links[1].in_s *= 0.9;
   is.lead_seconds *= 2;
+  is.frames[0] = is.fixed[0] = 1000;
+  PlanBasis one_more = is;
+  ++one_more.fixed[0];
+  EXPECT_FALSE(HasDrifted(is, one_more));
+  is.frames = was.frames;
+  is.fixed = was.fixed;
   EXPECT_FALSE(HasDrifted(was, is));
 }
 
@@ -36,6 +42,7 @@ TEST(PlanBasisTest, EachChangeThatMattersIsDrift) {
   const std::vector<void (*)(PlanBasis*)> changes = {
       [](PlanBasis* basis) { basis->recording = 6; },
       [](PlanBasis* basis) { basis->frames[1] = 19; },
+      [](PlanBasis* basis) { basis->fixed[1] = 1; },
       [](PlanBasis* basis) { basis->seconds *= 1.2; },
       [](PlanBasis* basis) { basis->seconds /= 1.2; },
       [](PlanBasis* basis) { basis->lead_seconds *= 4; },
