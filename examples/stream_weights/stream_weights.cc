@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <utility>
 #include <vector>
 
 #include "examples/check.h"
@@ -15,13 +16,16 @@ namespace {
 
 using namespace sluice::literals;
 
-/// Stands for the model's compute: the sum of all bytes.
-std::uint64_t Use(sluice::Runtime& runtime, const sluice::Weight& weight) {
+/// Stands for the model's compute: the sum of all bytes. `leases`: that of the weight before, which
+/// is handed over for this one's.
+std::uint64_t Use(sluice::Runtime& runtime,
+                  const sluice::Weight& weight,
+                  std::vector<sluice::Lease>& leases) {
   sluice::Op op = runtime.BeginOp({.name = weight.name});
-  const sluice::Lease lease =
-      Check(op.Acquire({.tensor = weight.tensor, .mode = sluice::AccessMode::kRead}));
+  const sluice::Access access{.tensor = weight.tensor, .mode = sluice::AccessMode::kRead};
+  leases = Check(op.AcquireAll({&access, 1}, std::move(leases)).Take());
   std::uint64_t sum = 0;
-  for (const auto byte : lease.As<std::uint8_t>()) sum += byte;
+  for (const auto byte : leases.front().As<std::uint8_t>()) sum += byte;
   return sum;
 }
 
@@ -47,10 +51,12 @@ int main(int argc, char** argv) {
   for (int pass = 1; pass <= 4; ++pass) {
     const auto begin = std::chrono::steady_clock::now();
     std::uint64_t sum = 0;
+    std::vector<sluice::Lease> leases;
     Check(runtime->BeginIteration("pass"));
     for (const sluice::Weight& weight : weights) {
-      if (weight.tensor != sluice::TensorId()) sum += Use(*runtime, weight);
+      if (weight.tensor != sluice::TensorId()) sum += Use(*runtime, weight, leases);
     }
+    leases.clear();
     Check(runtime->EndIteration());
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
     std::printf("pass %d: %zu weights, %.3f GB/s\n",

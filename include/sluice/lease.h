@@ -81,6 +81,7 @@ class Lease {
   void Release();
 
  private:
+  friend class Op;
   friend class Ticket;
   friend class StreamRef;
   explicit Lease(std::shared_ptr<internal::LeaseState> state);

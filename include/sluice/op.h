@@ -132,6 +132,10 @@ class Op {
   Ticket AcquireAll(std::span<const Access> accesses);
   /// Takes a list in place: AcquireAll({weights, {.tensor = gradient}}).
   Ticket AcquireAll(std::initializer_list<Access> accesses);
+  /// Does the same, and first gives `before` back: leases that the thread hands over for the next
+  /// ones, such as those of the layer before. Both reach the core thread in one message, which
+  /// wakes it once. The leases are given back whether the request is legal or not.
+  Ticket AcquireAll(std::span<const Access> accesses, std::vector<Lease> before);
 
   /// Waits for one lease: AcquireAll and Take. Errors: as Ticket::Take.
   absl::StatusOr<Lease> Acquire(const Access& access);

@@ -40,6 +40,12 @@ void HeldLease::Release() {
   lease_.Release();
 }
 
+Lease HeldLease::Take() {
+  tensor_->session().Remove(this);
+  const std::lock_guard lock(mutex_);
+  return std::move(lease_);
+}
+
 void HeldLease::Check() const {
   tensor_->session().RefuseChild();
   std::string why = tensor_->session().closed() ? "the runtime is closed" : "";

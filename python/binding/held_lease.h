@@ -54,6 +54,8 @@ class HeldLease {
   /// session is closed, and in a child of fork. REQUIRES: the GIL.
   void Check() const;
   void Release();
+  /// Takes the lease from its holder, who hands it over for others. It has ended then.
+  Lease Take();
 
   bool writable() const { return mode_ != AccessMode::kRead; }
   std::string tier() const { return ToString(tier_); }

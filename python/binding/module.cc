@@ -227,7 +227,11 @@ void BindLease(nb::module_& module) {
            nb::arg("session"),
            nb::arg("name"),
            nb::arg("lane").none())
-      .def("acquire", &PythonOp::Acquire, nb::arg("requests"), nb::arg("timeout").none())
+      .def("acquire",
+           &PythonOp::Acquire,
+           nb::arg("requests"),
+           nb::arg("timeout").none(),
+           nb::arg("before") = std::vector<std::shared_ptr<HeldLease>>())
       .def("end", &PythonOp::End);
 }
 

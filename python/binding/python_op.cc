@@ -71,14 +71,18 @@ void PythonOp::RefuseOwnDeadlock(const std::vector<Request>& requests,
   session_->RefuseOwnDeadlock(uses);
 }
 
-std::vector<std::shared_ptr<HeldLease>> PythonOp::Acquire(const std::vector<Request>& requests,
-                                                          std::optional<double> timeout) {
+std::vector<std::shared_ptr<HeldLease>> PythonOp::Acquire(
+    const std::vector<Request>& requests,
+    std::optional<double> timeout,
+    const std::vector<std::shared_ptr<HeldLease>>& before) {
   StopIfLeaving();
+  std::vector<Lease> handed_over;
+  for (const std::shared_ptr<HeldLease>& lease : before) handed_over.push_back(lease->Take());
   std::vector<Access> accesses;
   for (const Request& request : requests) accesses.push_back(AccessOf(request));
   const Ticket::Deadline deadline = DeadlineAfter(timeout);
   RefuseOwnDeadlock(requests, accesses);
-  Ticket ticket = op_.AcquireAll(accesses);
+  Ticket ticket = op_.AcquireAll(accesses, std::move(handed_over));
   const absl::Status waited = WaitWithSignals(ticket, deadline);
   if (absl::IsDeadlineExceeded(waited)) {
     Raise(absl::DeadlineExceededError("op '" + name_ + "': no lease of " + NamesOf(requests) +

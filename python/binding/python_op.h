@@ -35,11 +35,13 @@ class PythonOp {
   PythonOp(const PythonOp&) = delete;
   PythonOp& operator=(const PythonOp&) = delete;
 
-  /// Waits for all leases at once. Raises as Ticket::Take, DeadlineExceeded after `timeout`
-  /// seconds, Aborted if the thread would wait for its own lease, and what signal handlers raise.
-  /// REQUIRES: the GIL.
-  std::vector<std::shared_ptr<HeldLease>> Acquire(const std::vector<Request>& requests,
-                                                  std::optional<double> timeout);
+  /// Waits for all leases at once. `before`: leases that are given back first, whatever comes.
+  /// Raises as Ticket::Take, DeadlineExceeded after `timeout` seconds, Aborted if the thread would
+  /// wait for its own lease, and what signal handlers raise. REQUIRES: the GIL.
+  std::vector<std::shared_ptr<HeldLease>> Acquire(
+      const std::vector<Request>& requests,
+      std::optional<double> timeout,
+      const std::vector<std::shared_ptr<HeldLease>>& before);
   /// Waits for one lease of frames. Errors: as Ticket::Take. Raises as Acquire. REQUIRES: the GIL.
   absl::StatusOr<Lease> AcquireFrames(const TensorState& tensor, const Access& access);
   void End();

@@ -215,6 +215,32 @@ def test_a_run_that_fails_leaves_no_lease_and_its_member_divided(error, tmp_path
         assert "blocks.0" not in names_of(stream)
 
 
+@pytest.mark.parametrize("error", [sluice.TierFull("no"), KeyboardInterrupt()], ids=["full", "Ctrl-C"])
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_lease_that_fails_leaves_neither_it_nor_the_one_before(error, after, tmp_path, monkeypatch):
+    resident, model, path = made(lambda: Pair(straight), tmp_path)
+    x = torch.randn(2, 256)
+    with stream_of(model, path, share=0.4, page_bytes=SMALL_PAGE) as stream, torch.no_grad():
+        for _ in range(3):  # planned, so that parts are handed over
+            assert torch.equal(model(x), resident(x))
+        (part,) = (unit for unit in stream._units if unit.name == "blocks.2.down")
+        lease, handed = part._lease, []
+
+        def failing(lane, before):
+            handed.append(len(before))
+            if after:
+                lease(lane, before)
+            raise error
+
+        monkeypatch.setattr(part, "_lease", failing)
+        with pytest.raises(type(error)):
+            model(x)
+        assert handed == [2], "weight and bias of the part before"
+        monkeypatch.setattr(part, "_lease", lease)
+        assert not leases_of(stream) and not stream._passes.running
+        assert torch.equal(model(x), resident(x))
+
+
 def test_parts_that_are_called_by_themselves_are_leased(tmp_path):
     resident, model, path = made(lambda: Pair(straight), tmp_path)
     x = torch.randn(2, 256)
@@ -232,11 +258,11 @@ def test_a_stream_is_not_closed_between_two_parts(tmp_path, monkeypatch):
         (part,) = (unit for unit in stream._units if unit.name == "blocks.0.down")
         enter = part.enter
 
-        def close_before(entry):
+        def close_before(entry, before):
             with pytest.raises(sluice.FailedPrecondition, match="the model runs"):
                 stream.close()
             refused.append(entry)
-            enter(entry)
+            enter(entry, before)
 
         monkeypatch.setattr(part, "enter", close_before)
         x = torch.randn(2, 256)

@@ -40,15 +40,23 @@ class LeaseState {
         window_(std::move(window)) {}
   ~LeaseState() {
     window_.reset();  // the window closes while the pages stay in their frames
-    mailbox_->Post(notice_);
+    if (mailbox_ != nullptr) mailbox_->Post(notice_);
   }
   LeaseState(const LeaseState&) = delete;
   LeaseState& operator=(const LeaseState&) = delete;
 
   const Facts& facts() const { return facts_; }
+  const engine::Mailbox* mailbox() const { return mailbox_.get(); }
+  /// Returns the notice that gives the pins back, which the caller sends in place of the
+  /// destructor.
+  engine::ReleaseNotice TakeNotice() {
+    window_.reset();
+    mailbox_ = nullptr;
+    return notice_;
+  }
 
  private:
-  const std::shared_ptr<engine::Mailbox> mailbox_;
+  std::shared_ptr<engine::Mailbox> mailbox_;
   const engine::ReleaseNotice notice_;
   const Facts facts_;
   std::unique_ptr<engine::WriteWindow> window_;

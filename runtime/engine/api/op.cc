@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "runtime/engine/api/lease_state.h"
 #include "runtime/engine/api/op_state.h"
 #include "runtime/engine/api/runtime_state.h"
 #include "runtime/engine/api/stream_state.h"
@@ -73,6 +74,14 @@ Ticket Op::AcquireAll(std::span<const Access> accesses) {
     return Ticket(std::make_shared<internal::TicketState>(state_, std::move(child)));
   }
   return Ticket(runtime->AcquireAll(state_, accesses));
+}
+
+Ticket Op::AcquireAll(std::span<const Access> accesses, std::vector<Lease> before) {
+  const auto runtime = state_ == nullptr ? nullptr : state_->runtime();
+  if (runtime == nullptr || !runtime->CheckProcess().ok()) return AcquireAll(accesses);
+  std::vector<std::shared_ptr<internal::LeaseState>> states;
+  for (Lease& lease : before) states.push_back(std::move(lease.state_));
+  return Ticket(runtime->AcquireAll(state_, accesses, states));
 }
 
 Ticket Op::AcquireAll(std::initializer_list<Access> accesses) {

@@ -1,8 +1,12 @@
+#include <memory>
+#include <span>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/status.h"
 #include "fmt/format.h"
+#include "runtime/engine/api/lease_state.h"
 #include "runtime/engine/api/runtime_state.h"
 
 namespace sluice::internal {
@@ -23,6 +27,18 @@ absl::Status CheckRecompute(std::string_view op, const engine::ResolvedAccess& a
                   seconds,
                   valid ? "give it to an access that writes, this one reads"
                         : "give a number from 0 to 1e9, or none"));
+}
+
+/// Notices of the leases that are this mailbox's, which the caller sends.
+std::vector<engine::ReleaseNotice> NoticesOf(std::span<const std::shared_ptr<LeaseState>> leases,
+                                             const engine::Mailbox& mailbox) {
+  std::vector<engine::ReleaseNotice> notices;
+  for (const std::shared_ptr<LeaseState>& lease : leases) {
+    // Another Runtime's lease goes its own way.
+    const bool ours = lease != nullptr && lease->mailbox() == &mailbox;
+    if (ours) notices.push_back(lease->TakeNotice());
+  }
+  return notices;
 }
 
 }  // namespace
@@ -65,8 +81,10 @@ absl::StatusOr<engine::TicketDraft> RuntimeState::DraftAccesses(std::span<const 
   return draft;
 }
 
-std::shared_ptr<TicketState> RuntimeState::AcquireAll(const std::shared_ptr<OpState>& op,
-                                                      std::span<const Access> accesses) {
+std::shared_ptr<TicketState> RuntimeState::AcquireAll(
+    const std::shared_ptr<OpState>& op,
+    std::span<const Access> accesses,
+    std::span<const std::shared_ptr<LeaseState>> before) {
   auto draft = DraftAccesses(accesses, op.get());
   if (!draft.ok()) return engine::MakeOwned<TicketState>(op, draft.status());
   core::Acquire event;
@@ -83,7 +101,7 @@ std::shared_ptr<TicketState> RuntimeState::AcquireAll(const std::shared_ptr<OpSt
           mailbox_, waits_, tiers_, tiers_->device(), options_.fill_overwrite_with_nan});
   if (event.requests.empty()) {
     ticket->Grant({});  // an op that needs nothing
-  } else if (!mailbox_->Offer({ticket, std::move(event)})) {
+  } else if (!mailbox_->Offer({ticket, std::move(event)}, NoticesOf(before, *mailbox_))) {
     ticket->Fail(ShutDownError());
   }
   return ticket;

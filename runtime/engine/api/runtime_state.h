@@ -95,8 +95,10 @@ class RuntimeState : public std::enable_shared_from_this<RuntimeState> {
   absl::Status BeginIteration(std::string_view key);
   absl::Status EndIteration();
   std::shared_ptr<OpState> BeginOp(OpOptions options);
+  /// `before`: leases to give back first, each held by nobody else.
   std::shared_ptr<TicketState> AcquireAll(const std::shared_ptr<OpState>& op,
-                                          std::span<const Access> accesses);
+                                          std::span<const Access> accesses,
+                                          std::span<const std::shared_ptr<LeaseState>> before = {});
   absl::Status Prefetch(std::span<const Access> accesses, std::uint32_t ops_ahead);
   /// Draft of a request for the accesses. It is recorded for `op` unless that is null. Errors:
   /// InvalidArgument; those of TensorTable::Resolve.

@@ -26,8 +26,11 @@ bool Mailbox::Push(Message request) {
   return true;
 }
 
-bool Mailbox::Offer(AcquireRequest request) {
+bool Mailbox::Offer(AcquireRequest request, std::span<const ReleaseNotice> before) {
   base::MutexLock lock(mutex_);
+  for (const ReleaseNotice& notice : before) {
+    if (!closed_) AppendLocked(notice);
+  }
   if (requests_closed_) return false;
   if (requests_ >= capacity_ || !aside_.empty()) {
     aside_.push_back(std::move(request));

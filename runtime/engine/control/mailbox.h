@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <deque>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -29,8 +30,9 @@ class Mailbox {
   /// Queues a request, and may wait for room. False: the mailbox is closed, and the message
   /// dropped.
   bool Push(Message request);
-  /// Queues a request and never waits. False: the mailbox is closed.
-  bool Offer(AcquireRequest request);
+  /// Queues a request and never waits, behind notices of leases that the same thread gives back.
+  /// False: the mailbox is closed to requests.
+  bool Offer(AcquireRequest request, std::span<const ReleaseNotice> before = {});
   /// Takes back a ticket that waits aside. False: the ticket is not there.
   bool Withdraw(core::TicketNumber ticket);
   /// Queues a notice and never blocks. A notice is dropped once the core thread has returned.

@@ -53,6 +53,30 @@ TEST(MailboxTest, NoticesAreTakenWhenRequestsAreNot) {
   EXPECT_EQ(messages.size(), 101u);
 }
 
+TEST(MailboxTest, LeasesThatAreHandedOverComeBeforeTheRequestThoughItIsAside) {
+  Mailbox mailbox(1);
+  ASSERT_TRUE(mailbox.Offer(Request(1)));
+  ASSERT_TRUE(mailbox.Offer(Request(2), std::vector<ReleaseNotice>{{7, 0}, {7, 1}}));
+  std::vector<Message> messages;
+  mailbox.PopAll(&messages, Mailbox::Deadline::max());
+  ASSERT_EQ(messages.size(), 3u);
+  EXPECT_EQ(std::get<AcquireRequest>(messages[0]).event.ticket, 1u);
+  EXPECT_EQ(std::get<ReleaseNotice>(messages[1]).access, 0u);
+  EXPECT_EQ(std::get<ReleaseNotice>(messages[2]).access, 1u);
+  EXPECT_EQ(PopTickets(mailbox), (std::vector<core::TicketNumber>{2}));
+  mailbox.CloseRequests();
+  EXPECT_FALSE(mailbox.Offer(Request(3), std::vector<ReleaseNotice>{{8, 0}}));
+  messages.clear();
+  mailbox.PopAll(&messages, Mailbox::Deadline::max());
+  ASSERT_EQ(messages.size(), 1u) << "the leases come back, though nothing is asked for";
+  EXPECT_EQ(std::get<ReleaseNotice>(messages[0]).ticket, 8u);
+  mailbox.Close();
+  EXPECT_FALSE(mailbox.Offer(Request(4), std::vector<ReleaseNotice>{{9, 0}}));
+  messages.clear();
+  mailbox.PopAll(&messages, Mailbox::Deadline::max());
+  EXPECT_TRUE(messages.empty());
+}
+
 TEST(MailboxTest, OtherRequestsWaitForRoomAndKeepTheirPlace) {
   Mailbox mailbox(1);
   ASSERT_TRUE(mailbox.Offer(Request(1)));

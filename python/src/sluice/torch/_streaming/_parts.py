@@ -221,10 +221,8 @@ class MemberRuns:
         return runs
 
     def _lease(self, run: Run, unit: Unit) -> None:
-        if run.leased is not None:
-            run.leased.leave(run.entry)
-        run.leased = unit
-        unit.enter(run.entry)
+        before, run.leased = run.leased, unit
+        unit.enter(run.entry, before)
 
     def _judge(self, run: Run) -> None:
         with self._lock:

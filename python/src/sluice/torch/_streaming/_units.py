@@ -141,13 +141,33 @@ class Unit:
         """Whether a module of the unit runs."""
         return bool(self._inside)
 
-    def enter(self, entry: object) -> None:
-        """Leases the weights, unless they are leased. Raises as ``Runtime.lease``."""
-        self._room.enter(entry, self)
+    def enter(self, entry: object, before: Optional["Unit"] = None) -> None:
+        """Leases the weights, unless they are leased. Raises as ``Runtime.lease``.
+
+        before
+            A unit that the entry leaves with this: its leases go with the request, so that the core
+            thread, which may have to wait for a processor, wakes once for both.
+        """
+        handed: list[_core.HeldLease] = []
+        try:
+            if before is not None:
+                before._hand_over(entry, handed)
+            self._room.enter(entry, self)
+            with self._lock:
+                if not self._inside:
+                    self._lease(None, handed)
+                self._inside.add(entry)
+        finally:
+            while handed:
+                handed.pop().release()
+
+    def _hand_over(self, entry: object, handed: list[_core.HeldLease]) -> None:
+        """Does ``leave``, but adds the leases to ``handed`` if they go on without a hint."""
         with self._lock:
-            if not self._inside:
-                self._lease(None)
-            self._inside.add(entry)
+            if self._inside == {entry} and self.again_after == 0:
+                handed += self._held
+                self._held = []
+        self.leave(entry)
 
     def leave(self, entry: object, done: bool = False) -> None:
         """Ends the lease with the last one that has entered."""
@@ -161,14 +181,14 @@ class Unit:
 
     def hold(self) -> None:
         """Leases the weights until ``release``. Raises as ``Runtime.lease``."""
-        self._lease("held")
+        self._lease("held", [])
 
-    def _lease(self, lane: Optional[str]) -> None:
+    def _lease(self, lane: Optional[str], before: list[_core.HeldLease]) -> None:
         for slot in self._slots:
             slot.refuse_moved()
         begin = time.perf_counter()
         self._op = _core.Op(self._session, self.name, lane)
-        self._held = self._op.acquire(self._requests, None)
+        self._held = self._op.acquire(self._requests, None, before)
         for slot in self._fused:
             slot.use(self)
         self.stall_seconds += time.perf_counter() - begin
