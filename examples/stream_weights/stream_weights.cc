@@ -22,8 +22,7 @@ std::uint64_t Use(sluice::Runtime& runtime,
                   const sluice::Weight& weight,
                   std::vector<sluice::Lease>& leases) {
   sluice::Op op = runtime.BeginOp({.name = weight.name});
-  const sluice::Access access{.tensor = weight.tensor, .mode = sluice::AccessMode::kRead};
-  leases = Check(op.AcquireAll({&access, 1}, std::move(leases)).Take());
+  leases = Check(op.AcquireAll({{.tensor = weight.tensor}}, std::move(leases)).Take());
   std::uint64_t sum = 0;
   for (const auto byte : leases.front().As<std::uint8_t>()) sum += byte;
   return sum;

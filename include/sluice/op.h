@@ -132,10 +132,12 @@ class Op {
   Ticket AcquireAll(std::span<const Access> accesses);
   /// Takes a list in place: AcquireAll({weights, {.tensor = gradient}}).
   Ticket AcquireAll(std::initializer_list<Access> accesses);
-  /// Does the same, and first gives `before` back: leases that the thread hands over for the next
-  /// ones, such as those of the layer before. Both reach the core thread in one message, which
-  /// wakes it once. The leases are given back whether the request is legal or not.
+  /// Does the same, and gives `before` back ahead of the request: leases that the thread hands over
+  /// for the next ones, such as those of the layer before. The core thread wakes once for both. The
+  /// leases, which may be empty or another Runtime's, are given back whatever becomes of the
+  /// request, and so count for no deadlock. A child of fork gives nothing back.
   Ticket AcquireAll(std::span<const Access> accesses, std::vector<Lease> before);
+  Ticket AcquireAll(std::initializer_list<Access> accesses, std::vector<Lease> before);
 
   /// Waits for one lease: AcquireAll and Take. Errors: as Ticket::Take.
   absl::StatusOr<Lease> Acquire(const Access& access);

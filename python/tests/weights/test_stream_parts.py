@@ -1,5 +1,8 @@
 """Large members of ModuleLists, which are leased part by part."""
 
+import threading
+import time
+
 import checkpoints
 import pytest
 import torch
@@ -7,6 +10,7 @@ from checkpoints import MODELS, Blocks, leases_of, stream_of
 from safetensors.torch import load_file
 
 import sluice
+from sluice.torch._streaming._units import Leaving
 
 # Pages so small that members of the models here are large.
 SMALL_PAGE = 4096
@@ -216,7 +220,7 @@ def test_a_run_that_fails_leaves_no_lease_and_its_member_divided(error, tmp_path
 
 
 @pytest.mark.parametrize("error", [sluice.TierFull("no"), KeyboardInterrupt()], ids=["full", "Ctrl-C"])
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("after", [False, True], ids=["before it", "after it"])
 def test_a_lease_that_fails_leaves_neither_it_nor_the_one_before(error, after, tmp_path, monkeypatch):
     resident, model, path = made(lambda: Pair(straight), tmp_path)
     x = torch.randn(2, 256)
@@ -239,6 +243,95 @@ def test_a_lease_that_fails_leaves_neither_it_nor_the_one_before(error, after, t
         monkeypatch.setattr(part, "_lease", lease)
         assert not leases_of(stream) and not stream._passes.running
         assert torch.equal(model(x), resident(x))
+
+
+def unit_of(stream, name):
+    (unit,) = (unit for unit in stream._units if unit.name == name)
+    return unit
+
+
+# Methods of the next unit, or of the one before, in which Ctrl-C comes: at their begin, or at their end.
+STEPS = [("blocks.2.down", "enter"), ("blocks.2.down", "_is_to_lease"), ("blocks.2.down", "_end_leasing"),
+         ("blocks.2.up", "leave"), ("blocks.2.up", "_end_leasing"), ("blocks.2.up", "release")]
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["at its begin", "at its end"])
+@pytest.mark.parametrize("step", STEPS, ids=".".join)
+def test_an_interrupt_of_a_hand_over_leaves_nothing(step, after, tmp_path, monkeypatch):
+    resident, model, path = made(lambda: Pair(straight), tmp_path)
+    x = torch.randn(2, 256)
+    with stream_of(model, path, share=0.4, page_bytes=SMALL_PAGE) as stream, torch.no_grad():
+        for _ in range(3):
+            assert torch.equal(model(x), resident(x))
+        down, unit = unit_of(stream, "blocks.2.down"), unit_of(stream, step[0])
+        method, interrupted, calls = getattr(unit, step[1]), [], entries_of(stream)
+
+        def interrupt(*args, **kwargs):
+            # The unit before is left by its own run, too: only the hand-over counts.
+            due = not interrupted and (unit is down or entries_of(stream)[unit.name] > calls[unit.name])
+            if due:
+                interrupted.append(step)
+            if due and not after:
+                raise KeyboardInterrupt
+            result = method(*args, **kwargs)
+            if due:
+                raise KeyboardInterrupt
+            return result
+
+        monkeypatch.setattr(unit, step[1], interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            model(x)
+        assert interrupted and not leases_of(stream) and not stream._passes.running
+        assert not any(each.running or each._leasing for each in stream._units)
+        monkeypatch.undo()
+        before = entries_of(stream)
+        assert torch.equal(model(x), resident(x))
+        assert all(count == before[name] + 1 for name, count in entries_of(stream).items())
+
+
+def test_a_thread_that_waits_for_anothers_lease_gives_its_own_back(tmp_path):
+    _, model, path = made(lambda: Pair(straight), tmp_path)
+    # A linear has 65 pages, with the bias, or 66.
+    with stream_of(model, path, dram=70 * SMALL_PAGE, page_bytes=SMALL_PAGE) as stream:
+        up, down = unit_of(stream, "blocks.2.up"), unit_of(stream, "blocks.2.down")
+        up.again_after = 0  # as once there is a plan
+        both_inside = threading.Event()
+
+        def other():
+            up.enter("other")
+            both_inside.set()
+            down.enter("other", Leaving(up))  # waits for the frames of up
+            down.leave("other")
+
+        up.enter("this")
+        thread = threading.Thread(target=other, daemon=True)
+        thread.start()
+        both_inside.wait()
+        while down._leasing is None:
+            time.sleep(0.001)
+        first = threading.Thread(target=down.enter, args=("this", Leaving(up)), daemon=True)
+        first.start()
+        first.join(60)
+        assert not first.is_alive(), "deadlock"
+        thread.join()
+        down.leave("this")
+        assert not leases_of(stream)
+
+
+def test_leases_go_back_where_the_next_unit_is_leased_already(tmp_path):
+    _, model, path = made(lambda: Pair(straight), tmp_path)
+    with stream_of(model, path, share=0.4, page_bytes=SMALL_PAGE) as stream:
+        up, down = unit_of(stream, "blocks.2.up"), unit_of(stream, "blocks.2.down")
+        up.again_after = 0  # as once there is a plan
+        leaving = Leaving(up)
+        down.enter("other")
+        up.enter("this")
+        down.enter("this", leaving)
+        assert not any("up" in lease for lease in leases_of(stream))
+        for entry in ("this", "other"):
+            assert down.running
+            down.leave(entry)
+        assert not leases_of(stream)
 
 
 def test_parts_that_are_called_by_themselves_are_leased(tmp_path):

@@ -37,15 +37,15 @@ PagesByTier FixedPages::Count() const {
   return count;
 }
 
-/// A recorded page has content at some time of the iteration, if not now.
-TierIndex FixedPages::LowestUnlessHeld(PageIndex page, bool recorded) const {
+/// A page that the iteration writes has content at some time of it, if not now.
+TierIndex FixedPages::LowestUnlessHeld(PageIndex page, bool writes) const {
   const Page& p = m_.pages[page];
-  const bool stays = p.exists && (recorded ? !p.file_home : p.written() && !p.dying);
+  const bool stays = p.exists && !p.dying && (writes ? !p.file_home : p.written());
   return stays ? p.lowest : m_.last_tier();
 }
 
-TierIndex FixedPages::LowestOf(PageIndex page, bool recorded, const std::vector<Held>& held) const {
-  const TierIndex lowest = LowestUnlessHeld(page, recorded);
+TierIndex FixedPages::LowestOf(PageIndex page, bool writes, const std::vector<Held>& held) const {
+  const TierIndex lowest = LowestUnlessHeld(page, writes);
   const auto found = std::lower_bound(held.begin(), held.end(), Held{page, 0});
   return found != held.end() && found->page == page ? std::min(lowest, found->tier) : lowest;
 }
@@ -61,8 +61,11 @@ void FixedPages::LeaveOut(PlanInput* input) const {
   for (PlanItem& item : input->items) {
     count_others(item.first_page);
     next = item.first_page + item.pages;
+    const bool writes = std::any_of(item.uses.begin(), item.uses.end(), [](const PlanUse& use) {
+      return use.mode != PageMode::kRead;
+    });
     for (PageIndex page = item.first_page; page < next; ++page) {
-      const TierIndex lowest = LowestOf(page, true, held);
+      const TierIndex lowest = LowestOf(page, writes, held);
       const bool goes_on = page > item.first_page && items.back().lowest == lowest;
       if (!goes_on) {
         items.push_back({.first_page = page, .lowest = lowest, .uses = item.uses});

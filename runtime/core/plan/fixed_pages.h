@@ -33,8 +33,9 @@ class FixedPages {
   };
 
   std::vector<Held> FindHeld() const;
-  TierIndex LowestOf(PageIndex page, bool recorded, const std::vector<Held>& held) const;
-  TierIndex LowestUnlessHeld(PageIndex page, bool recorded) const;
+  /// `writes`: an op of the plan writes the page.
+  TierIndex LowestOf(PageIndex page, bool writes, const std::vector<Held>& held) const;
+  TierIndex LowestUnlessHeld(PageIndex page, bool writes) const;
 
   const Machine& m_;
   /// Arrival of the first ticket of the iteration that has begun last, and of the one that has

@@ -72,7 +72,9 @@ void TierPlanner::AddUses(std::uint32_t index, std::vector<PlanSpan>* spans) {
     const std::uint64_t from = EndOf(item, u);
     const std::uint64_t to = after.step + (v <= u ? steps_ : 0);
     if (before.tier == tier_) Occupy(before.step, std::min(from, to), item.pages);
-    const bool dead = before.dies || after.mode == PageMode::kOverwrite;
+    // Content that is overwritten next goes only where another frame can take it.
+    const bool leaves = item.lowest > tier_;
+    const bool dead = before.dies || (after.mode == PageMode::kOverwrite && leaves);
     if (from >= to || dead || std::min(before.tier, after.tier) != tier_) continue;
     const std::uint64_t shift = from / steps_ * steps_;
     spans->push_back({.item = index,

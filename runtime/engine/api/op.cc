@@ -88,6 +88,10 @@ Ticket Op::AcquireAll(std::initializer_list<Access> accesses) {
   return AcquireAll(std::span(accesses.begin(), accesses.size()));
 }
 
+Ticket Op::AcquireAll(std::initializer_list<Access> accesses, std::vector<Lease> before) {
+  return AcquireAll(std::span(accesses.begin(), accesses.size()), std::move(before));
+}
+
 absl::StatusOr<Lease> Op::Acquire(const Access& access) {
   SLUICE_ASSIGN_OR_RETURN(std::vector<Lease> leases, AcquireAll({&access, 1}).Take());
   return std::move(leases.front());

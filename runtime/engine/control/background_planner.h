@@ -47,10 +47,10 @@ inline constexpr double kLeadShareMax = 0.1;
 using PlanMaker = std::function<std::optional<core::Plan>(const core::PlanInput& input,
                                                           const core::PlanStop& stop)>;
 
-/// Plans every key's iteration from the first complete one on. It plans again when the times or the
-/// links have drifted, or the core has dropped the plan. A single iteration that takes another time
-/// than those around it is no drift. The planner has a thread of its own, so that neither the core
-/// nor the program waits.
+/// Plans every key's iteration from the first complete one on. It plans again when the times, the
+/// links or the fixed pages have drifted, or the core has dropped the plan. A single iteration that
+/// differs from those around it in time or fixed pages is no drift. The planner has a thread of its
+/// own, so that neither the core nor the program waits.
 ///
 /// Threads: the core thread only, but for the destructor, which is called when that thread has
 /// returned. The destructor gives up a plan that is being made.
@@ -86,7 +86,7 @@ class BackgroundPlanner {
   struct Known {
     PlanBasis basis;       ///< basis of the last plan
     IterationTimes last;   ///< iteration that counts
-    bool outlier = false;  ///< true if the iteration since then took another time and did not count
+    bool outlier = false;  ///< true if the iteration since then differed and did not count
   };
 
   static bool IsOutlier(const Known& known, const PlanBasis& is);

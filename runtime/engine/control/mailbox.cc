@@ -28,17 +28,16 @@ bool Mailbox::Push(Message request) {
 
 bool Mailbox::Offer(AcquireRequest request, std::span<const ReleaseNotice> before) {
   base::MutexLock lock(mutex_);
-  for (const ReleaseNotice& notice : before) {
-    if (!closed_) AppendLocked(notice);
+  if (!closed_) items_.insert(items_.end(), before.begin(), before.end());
+  const bool open = !requests_closed_;
+  const bool aside = requests_ >= capacity_ || !aside_.empty();
+  if (open && aside) aside_.push_back(std::move(request));
+  if (open && !aside) {
+    ++requests_;
+    items_.push_back(std::move(request));
   }
-  if (requests_closed_) return false;
-  if (requests_ >= capacity_ || !aside_.empty()) {
-    aside_.push_back(std::move(request));
-    return true;
-  }
-  ++requests_;
-  AppendLocked(std::move(request));
-  return true;
+  not_empty_.NotifyOne();
+  return open;
 }
 
 bool Mailbox::Withdraw(core::TicketNumber ticket) {

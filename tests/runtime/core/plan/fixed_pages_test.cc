@@ -132,6 +132,26 @@ TEST_F(FixedPagesTest, WrittenPagesOfTheIterationStayInTheirLowestTier) {
   ExpectNoWaits();
 }
 
+TEST_F(FixedPagesTest, PagesThatAreOverwrittenNextStayTillThen) {
+  StartReads(6);
+  Create({.segment = 9, .first_page = 12, .pages = 2, .lowest = 0});
+  ops_[2].push_back(Overwrite(12));
+  ops_[5].push_back(Overwrite(13));
+  Iterate(ops_);
+  EXPECT_EQ(Lowest().at(12), 0);
+  EXPECT_EQ(Fixed(), 2u);
+  ExpectNoWaits();
+}
+
+TEST_F(FixedPagesTest, PagesThatNobodyWritesHaveNothingToStayFor) {
+  StartReads(6);
+  Create({.segment = 9, .first_page = 12, .pages = 1, .lowest = 0});
+  ops_[2].push_back(Read(12));
+  Iterate(ops_);
+  EXPECT_EQ(Lowest().at(12), 1);
+  EXPECT_EQ(Fixed(), 0u);
+}
+
 TEST_F(FixedPagesTest, PagesWhoseContentDiesWithinTheIterationStayTillThen) {
   StartReads(6);
   Create({.segment = 9, .first_page = 12, .pages = 1, .lowest = 0});

@@ -72,6 +72,21 @@ class OffLeaseTest : public ::testing::Test {
   MemoryTouch touch_;
 };
 
+TEST_F(OffLeaseTest, AWriteThatIsHandedOverIsShown) {
+  runtime_.Start();
+  const TensorId written = Make(ReadableTensor("written", 20 * kPage));
+  const TensorId next = runtime_.Make("next", 20 * kPage);  // needs the frames of the other
+  Op op = runtime_->BeginOp({.name = "op"});
+  auto leases = op.AcquireAll({{.tensor = written, .mode = AccessMode::kOverwrite}}).Take();
+  ASSERT_THAT(leases, IsOk());
+  const std::vector<std::byte> bytes = Pattern(7, 20 * kPage);
+  std::copy(bytes.begin(), bytes.end(), leases->front().Contiguous().begin());
+  auto others =
+      op.AcquireAll({{.tensor = next, .mode = AccessMode::kOverwrite}}, *std::move(leases)).Take();
+  ASSERT_THAT(others, IsOk());
+  EXPECT_EQ(Shown(written), bytes);
+}
+
 TEST_F(OffLeaseTest, UnwrittenPagesReadAsZeros) {
   runtime_.Start();
   const TensorId tensor = Make(ReadableTensor("t", 5 * kPage + 100));

@@ -11,7 +11,7 @@ import torch
 
 from ._layout import Layout, UnitMaker
 from ._slots import Slot
-from ._units import Room, Scope, Unit
+from ._units import Leaving, Room, Scope, Unit
 
 # A unit is divided if it has more than this share of the budget, and more than so many pages: a lease
 # takes time, and frames for a smaller one are few.
@@ -137,6 +137,8 @@ class Run:
 
     entry: object
     leased: Optional[Unit] = None
+    # What is handed over for it; none once it is leased.
+    leaving: Optional[Leaving] = None
     # Parts whose modules have begun, in their order.
     begun: list[Unit] = dataclasses.field(default_factory=list)
     # Entry of the module that runs, and whether another one has begun within one.
@@ -180,6 +182,9 @@ class MemberRuns:
     def leave(self, entry: object, done: bool = False) -> None:
         """Ends the lease, and looks at the parts that have run."""
         for run in [each for each in self._runs() if each.entry is entry]:
+            if run.leaving is not None:
+                run.leaving.unit.leave(entry)
+                run.leaving.give_back()
             if run.leased is not None:
                 run.leased.leave(entry)
             self._runs().remove(run)
@@ -221,8 +226,11 @@ class MemberRuns:
         return runs
 
     def _lease(self, run: Run, unit: Unit) -> None:
-        before, run.leased = run.leased, unit
-        unit.enter(run.entry, before)
+        if run.leased is not None:
+            run.leaving = Leaving(run.leased)
+        run.leased = unit
+        unit.enter(run.entry, run.leaving)
+        run.leaving = None
 
     def _judge(self, run: Run) -> None:
         with self._lock:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import threading
 import time
@@ -118,7 +119,9 @@ class Unit:
         self._requests = [request_of(slot.weight) for slot in self._slots]
         self._room = room
         self.pages = self._pages(room.page_bytes)
-        self._lock = threading.Lock()
+        # Notified when a lease is there, or has failed. No thread has the lock while it waits for pages.
+        self._changed = threading.Condition()
+        self._leasing: Optional[object] = None  # entry that leases for all
         self._inside: set[object] = set()
         self._op: Optional[_core.Op] = None
         self._held: list[_core.HeldLease] = []
@@ -141,43 +144,61 @@ class Unit:
         """Whether a module of the unit runs."""
         return bool(self._inside)
 
-    def enter(self, entry: object, before: Optional["Unit"] = None) -> None:
+    def enter(self, entry: object, before: Optional["Leaving"] = None) -> None:
         """Leases the weights, unless they are leased. Raises as ``Runtime.lease``.
 
         before
-            A unit that the entry leaves with this: its leases go with the request, so that the core
-            thread, which may have to wait for a processor, wakes once for both.
+            What the entry leaves with this: its leases go with the request, so that the core thread,
+            which may have to wait for a processor, wakes once for both.
         """
-        handed: list[_core.HeldLease] = []
+        leaving = before or Leaving(self)
         try:
             if before is not None:
-                before._hand_over(entry, handed)
+                before.unit.leave(entry, leases=before.leases)
             self._room.enter(entry, self)
-            with self._lock:
-                if not self._inside:
-                    self._lease(None, handed)
-                self._inside.add(entry)
+            if self._is_to_lease(entry, leaving):
+                self._lease(None, leaving.leases)
+                with self._changed:
+                    self._inside.add(entry)
         finally:
-            while handed:
-                handed.pop().release()
+            with self._changed:
+                self._end_leasing(entry)
+            leaving.give_back()
 
-    def _hand_over(self, entry: object, handed: list[_core.HeldLease]) -> None:
-        """Does ``leave``, but adds the leases to ``handed`` if they go on without a hint."""
-        with self._lock:
-            if self._inside == {entry} and self.again_after == 0:
-                handed += self._held
-                self._held = []
-        self.leave(entry)
+    def _is_to_lease(self, entry: object, leaving: "Leaving") -> bool:
+        """Whether the entry is to lease the weights; else they are leased, and it is inside."""
+        with self._changed:
+            while self._leasing is not None:
+                leaving.give_back()  # the other thread may wait for their frames
+                self._changed.wait()
+            if self._inside:
+                self._inside.add(entry)
+                return False
+            self._leasing = entry
+            return True
 
-    def leave(self, entry: object, done: bool = False) -> None:
-        """Ends the lease with the last one that has entered."""
+    def _end_leasing(self, entry: object) -> None:
+        if self._leasing is entry:
+            self._leasing = None
+            self._changed.notify_all()
+
+    def leave(self, entry: object, done: bool = False,
+              leases: Optional[list[_core.HeldLease]] = None) -> None:
+        """Ends the lease with the last one that has entered. ``leases`` gets what the caller gives
+        back instead.
+        """
         self._room.leave(entry)
-        with self._lock:
+        with self._changed:
             self._inside.discard(entry)
-            if not self._inside:
-                self.release()
-                if self.again_after > 0:
-                    self._session.prefetch(self._requests, self.again_after)
+            self._end_leasing(entry)
+            if self._inside or self._leasing is not None:
+                return
+            if leases is not None and self.again_after == 0:
+                leases += self._held
+                self._held = []
+            self.release()
+            if self.again_after > 0:
+                self._session.prefetch(self._requests, self.again_after)
 
     def hold(self) -> None:
         """Leases the weights until ``release``. Raises as ``Runtime.lease``."""
@@ -205,3 +226,16 @@ class Unit:
         if self._op is not None:
             self._op.end()
             self._op = None
+
+
+@dataclasses.dataclass
+class Leaving:
+    """A unit that an entry leaves for another one, and leases on their way from there."""
+
+    unit: Unit
+    leases: list[_core.HeldLease] = dataclasses.field(default_factory=list)
+
+    def give_back(self) -> None:
+        """Gives back what has not been handed over. An interrupt may end it: call it again."""
+        while self.leases:
+            self.leases.pop().release()
