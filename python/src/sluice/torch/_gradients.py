@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from .. import _core
 from ._compiled import not_compiled
 from ._entries import check_kept
-from ._entries import check_kept
 from ._shards import local_of
 from ._slots import DTYPES, Slot, check_gradient, check_unchanged, gradient_of
 
