@@ -231,7 +231,7 @@ void BindLease(nb::module_& module) {
            &PythonOp::Acquire,
            nb::arg("requests"),
            nb::arg("timeout").none(),
-           nb::arg("before") = std::vector<std::shared_ptr<HeldLease>>())
+           nb::arg("before") = nb::tuple())
       .def("end", &PythonOp::End);
 }
 
