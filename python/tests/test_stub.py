@@ -2,6 +2,7 @@
 
 import ast
 import pathlib
+import re
 
 from sluice import _core
 
@@ -21,6 +22,7 @@ def stub():
 def parameters(function):
     """Names of the parameters of a nanobind function, where it names them."""
     (signature, *_), = function.__nb_signature__
+    signature = re.sub(r"\\\d+", "...", signature)  # a default is a number there
     arguments = ast.parse(signature + ": ...").body[0].args
     return [each.arg for each in arguments.posonlyargs + arguments.args]
 
