@@ -31,8 +31,9 @@ bool Mailbox::Offer(AcquireRequest request, std::span<const ReleaseNotice> befor
   if (!closed_) items_.insert(items_.end(), before.begin(), before.end());
   const bool open = !requests_closed_;
   const bool aside = requests_ >= capacity_ || !aside_.empty();
-  if (open && aside) aside_.push_back(std::move(request));
-  if (open && !aside) {
+  if (open && aside) {
+    aside_.push_back(std::move(request));
+  } else if (open) {
     ++requests_;
     items_.push_back(std::move(request));
   }
