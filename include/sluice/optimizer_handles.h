@@ -18,7 +18,7 @@
 ///   auto step = (*optimizer)->Step();
 ///   if (!step.ok()) return step.status();
 ///   if (auto updated = step->WaitFor(*group); !updated.ok()) return updated;
-///   auto save = (*optimizer)->StartSave("saves");  // beside the steps that follow
+///   auto save = (*optimizer)->StartSave("saves");  // later steps run beside it
 ///   if (!save.ok()) return save.status();
 ///   if (auto written = save->Wait(); !written.ok()) return written;
 

@@ -12,7 +12,7 @@
 #include "sluice/tensor.h"
 #include "sluice/tier.h"
 
-/// What an OffloadedOptimizer (sluice/optimizer.h) is told: options, groups, bindings, steps.
+/// Options, groups, bindings and steps, as an OffloadedOptimizer (sluice/optimizer.h) takes them:
 ///
 ///   sluice::OptimizerOptions options;
 ///   options.kind = sluice::OptimizerKind::kAdamW;

@@ -72,7 +72,7 @@ void TierPlanner::AddUses(std::uint32_t index, std::vector<PlanSpan>* spans) {
     const std::uint64_t from = EndOf(item, u);
     const std::uint64_t to = after.step + (v <= u ? steps_ : 0);
     if (before.tier == tier_) Occupy(before.step, std::min(from, to), item.pages);
-    // Content that is overwritten next goes only where another frame can take it.
+    // Content that is overwritten next needs no frame until then, unless it cannot leave.
     const bool leaves = item.lowest > tier_;
     const bool dead = before.dies || (after.mode == PageMode::kOverwrite && leaves);
     if (from >= to || dead || std::min(before.tier, after.tier) != tier_) continue;

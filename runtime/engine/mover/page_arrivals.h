@@ -38,8 +38,7 @@ inline core::CopyPlace FrameOf(core::TierIndex tier, core::FrameIndex frame) {
 
 /// Has a page mapped and shown where its bytes are, and tells the core. Mappings and unmappings run
 /// on the mapper thread in the order of their requests. So an earlier unmapping never hits a page
-/// that has come back. Threads: any, but TakeFrame and
-/// Forget, which are the core's.
+/// that has come back. Threads: TakeFrame and Forget the core's, the rest any.
 class PageArrivals {
  public:
   /// `parts` outlive it.

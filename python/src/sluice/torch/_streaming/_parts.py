@@ -137,7 +137,7 @@ class Run:
 
     entry: object
     leased: Optional[Unit] = None
-    # What is handed over for it; none once it is leased.
+    # The unit before and its leases, until `leased` has taken over.
     leaving: Optional[Leaving] = None
     # Parts whose modules have begun, in their order.
     begun: list[Unit] = dataclasses.field(default_factory=list)

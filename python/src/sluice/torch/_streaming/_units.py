@@ -119,9 +119,9 @@ class Unit:
         self._requests = [request_of(slot.weight) for slot in self._slots]
         self._room = room
         self.pages = self._pages(room.page_bytes)
-        # Notified when a lease is there, or has failed. No thread has the lock while it waits for pages.
+        # A thread that leases notifies the others at the end. None has the lock while it waits for pages.
         self._changed = threading.Condition()
-        self._leasing: Optional[object] = None  # entry that leases for all
+        self._leasing: Optional[object] = None  # the entry that leases for all
         self._inside: set[object] = set()
         self._op: Optional[_core.Op] = None
         self._held: list[_core.HeldLease] = []
@@ -148,8 +148,8 @@ class Unit:
         """Leases the weights, unless they are leased. Raises as ``Runtime.lease``.
 
         before
-            What the entry leaves with this: its leases go with the request, so that the core thread,
-            which may have to wait for a processor, wakes once for both.
+            The unit that the entry leaves with this. Its leases go with the request, so that the core
+            thread, which may have to wait for a processor, wakes once for both.
         """
         leaving = before or Leaving(self)
         try:
