@@ -3,6 +3,7 @@
 # Test sources compile at -O1, and at -O0 where a sanitizer watches the libraries: optimising what only
 # calls them would take most of the build.
 set(SLUICE_TEST_OPTIMISATION $<IF:$<CONFIG:Debug>,,-O1>)
+set(SLUICE_TEST_LIBRARY_OPTIMISATION ${SLUICE_TEST_OPTIMISATION})
 if(SLUICE_SANITIZE)
   set(SLUICE_TEST_OPTIMISATION -O0)
 endif()
@@ -84,7 +85,8 @@ function(_sluice_test_runs run binary filter labels shards timeout)
 endfunction()
 
 # sluice_test_library(NAME [OBJECT] SOURCES a.cc ... LINKS targets...): what several test binaries share.
-# OBJECT is for sources with tests: a binary takes of a static library only what it calls.
+# OBJECT is for sources with tests: a binary takes of a static library only what it calls. Sanitizers watch
+# them optimised: they simulate and compare for longer than their build takes.
 function(sluice_test_library name)
   cmake_parse_arguments(ARG "OBJECT" "" "SOURCES;LINKS" ${ARGN})
   set(kind STATIC)
@@ -92,7 +94,7 @@ function(sluice_test_library name)
     set(kind OBJECT)
   endif()
   add_library(${name} ${kind} ${ARG_SOURCES})
-  _sluice_test_target(${name} "${SLUICE_TEST_OPTIMISATION}")
+  _sluice_test_target(${name} "${SLUICE_TEST_LIBRARY_OPTIMISATION}")
   target_link_libraries(${name} PUBLIC ${ARG_LINKS})
   if(NOT name STREQUAL "sluice_test_support")
     target_link_libraries(${name} PUBLIC sluice_test_support)

@@ -41,6 +41,7 @@ trap 'exit 130' INT TERM
 mkdir "$temporary/tests" "$temporary/logs"
 export TMPDIR="$temporary/tests" TEST_TMPDIR="$temporary/tests" CCACHE_STATSLOG="$temporary/ccache"
 jobs=$(nproc)
+test_jobs=$((2 * jobs)) # tests wait for disks and threads
 failed=()
 passed_stages=0
 
@@ -74,7 +75,7 @@ run_tests() {
   rm -f "$log"
   # ThreadSanitizer needs its address ranges free: no randomisation of the address space.
   [ "$preset" != tsan ] || wrapper=(setarch "$(uname -m)" -R)
-  "${wrapper[@]}" ctest --test-dir "build/$preset" -j "$jobs" --output-on-failure "$@" ||
+  "${wrapper[@]}" ctest --test-dir "build/$preset" -j "$test_jobs" --output-on-failure "$@" ||
     status=$?
   [ ! -f "$log" ] || cp "$log" "$temporary/logs/$preset-$tests_run.ctest"
   return "$status"
@@ -170,7 +171,7 @@ check_getting_started() { scripts/run_document.py docs/getting-started.md; }
 sanitizer_stages() {
   local preset=$1 label=$2 what=$3
   stage "build $preset, $what" build "$preset" ${label:+"tests_$label"} || return 0
-  tests "tests under $preset, $what" run_tests "$preset" --no-tests=error ${label:+-L "$label"} -LE meta
+  tests "tests under $preset, $what" run_tests "$preset" --no-tests=error ${label:+-L "$label"}
 }
 
 short_stages() {

@@ -49,7 +49,7 @@ class TrainerRecoverTest : public ::testing::TestWithParam<RecoverCase> {
     runtime_.hooks.wrap_store = [this](auto store) { return faults_.Wrap(std::move(store)); };
     runtime_.options.hbm_bytes = footprint->op_hbm_max + Bytes(RuntimeFixture::kPage * 8);
     runtime_.options.dram_bytes = footprint->op_dram_max + Bytes(RuntimeFixture::kPage * 8);
-    for (int step = 0; step <= kRecoverSteps; ++step) unbroken_.push_back(SavedAfter(step));
+    SaveEveryStep();
   }
 
   void Make() {
@@ -73,10 +73,13 @@ class TrainerRecoverTest : public ::testing::TestWithParam<RecoverCase> {
     return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   }
 
-  std::string SavedAfter(int steps) {
+  void SaveEveryStep() {
     Make();
-    for (int i = 0; i < steps; ++i) EXPECT_THAT(trainer_->Step(GetParam().update).status(), IsOk());
-    return Saved();
+    unbroken_.push_back(Saved());
+    for (int step = 0; step < kRecoverSteps; ++step) {
+      ASSERT_THAT(trainer_->Step(GetParam().update).status(), IsOk());
+      unbroken_.push_back(Saved());
+    }
   }
 
   void Fail(const absl::Status& status) {
