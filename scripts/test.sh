@@ -192,7 +192,7 @@ ci_stages() {
   part_stages "$part"
 }
 
-# part_stages NAME: each part takes at most 12 minutes on 2 cores.
+# part_stages NAME: each part is meant to take at most 12 minutes on 2 cores.
 part_stages() {
   local start=$SECONDS
   case "$1" in

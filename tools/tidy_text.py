@@ -22,7 +22,9 @@ SUBJECTS_SINCE = 1795955400
 
 SOURCES = {".cc", ".h", ".cu", ".cuh"}
 # A comment behind code begins with the noun that it describes.
-TRAILING = re.compile(r"^\s*[^/\s].*?//[/!<]*\s*(of|for|to|in|by|as|that|which|whose|what|those)\b")
+_NO_NOUN = "(of|for|to|in|by|as|that|which|whose|what|those)"
+TRAILING = re.compile(rf"^\s*[^/\s].*?//[/!<]*\s*{_NO_NOUN}\b")
+TRAILING_HASH = re.compile(rf"^\s*[^#\s].*?\s#\s*{_NO_NOUN}\b")
 ROW = re.compile(r"^\|\s*`([\w./-]+)/`\s*\|", re.M)
 # A row of the table of layers: folder, what it is, what it sees.
 LAYER_ROW = re.compile(r"^\|\s*`([\w./-]+)/`\s*\|[^|\n]*\|([^|\n]*)\|$", re.M)
@@ -47,10 +49,19 @@ def document_lines(tree):
 
 
 def trailing_comments(tree):
-    for path, text in tree.sources():
-        found = [number for number, line in enumerate(text.splitlines(), 1) if TRAILING.search(line)]
+    for path, text, pattern in _commented(tree):
+        found = [number for number, line in enumerate(text.splitlines(), 1) if pattern.search(line)]
         yield Count(path, "", found[0] if found else 1, "trailing-comments", len(found), 0,
                     "a comment behind code begins with the noun that it describes")
+
+
+def _commented(tree):
+    """Files whose comments may stand behind code, with the pattern of a comment that may not."""
+    for path, text in tree.sources():
+        yield path, text, TRAILING
+    for path, text in sorted(tree.files.items()):
+        if path.endswith((".py", ".sh")):
+            yield path, text, TRAILING_HASH
 
 
 def class_methods(tree, strip_code):
@@ -94,14 +105,14 @@ def _methods(body):
 
 
 def folder_rows(tree):
-    """Each folder with sources, of Python too, has a row in ARCHITECTURE.md, and each row has a folder."""
+    """Each folder with files of its own has a row in ARCHITECTURE.md, and each row has a folder."""
     text = tree.files.get(ARCHITECTURE)
     if text is None:
         return
     rows = set(ROW.findall(text))
     folders = {str(pathlib.PurePosixPath(path).parent) for path in tree.files
-               if pathlib.PurePosixPath(path).suffix in SOURCES | {".py"}}
-    for folder in sorted(folders):
+               if pathlib.PurePosixPath(path).name != "CMakeLists.txt"}
+    for folder in sorted(folders - {"."}):
         if folder not in rows and not _mirrors(folder, rows):
             yield folder, f"{folder}/ has no row in the table of {ARCHITECTURE}"
     for row in sorted(rows - tree.folders):
@@ -109,9 +120,10 @@ def folder_rows(tree):
 
 
 def _mirrors(folder, rows):
-    """Tests are where what they test is; each example is a folder of its own."""
-    if folder.startswith("examples/"):
-        return "examples" in rows
+    """Tests are where what they test is; examples, patches and inputs are in folders of their own."""
+    for above in ("examples", "tests/mutants", "tests/fuzz"):
+        if folder.startswith(above + "/"):
+            return above in rows
     return folder.startswith("tests/") and folder.removeprefix("tests/") in rows
 
 

@@ -59,7 +59,7 @@ class Lease {
   /// Whether a GPU copies from and to the lease at the speed of its link, beside the thread that
   /// asks for the copy.
   /// - An access to dram without Access::contiguous is pinned once the background registration has
-  ///   reached its pages. The registration begins at Create (0.03 s/GiB on an H200).
+  ///   reached its pages. The registration begins at Create (0.03 s/GiB: docs/results/h200.md).
   /// - An access with Access::contiguous is not. A tensor's own address in dram is mapped anew as
   ///   pages come and go, and no registration survives that. The frames of Spans are pinned even
   ///   so.

@@ -132,8 +132,8 @@ class Op {
   Ticket AcquireAll(std::span<const Access> accesses);
   /// Takes a list in place: AcquireAll({weights, {.tensor = gradient}}).
   Ticket AcquireAll(std::initializer_list<Access> accesses);
-  /// Does the same, and gives `before` back ahead of the request. These are leases that the thread
-  /// no longer needs, such as those of the layer before. The core thread wakes once for both.
+  /// Asks for all accesses, and gives `before` back ahead of the request: leases that the thread no
+  /// longer needs, such as those of the layer before. The core thread wakes once for both.
   /// Leases in `before` may be empty, or another Runtime's. They are given back whatever becomes of
   /// the request, and so count for no deadlock. A child of fork gives nothing back.
   Ticket AcquireAll(std::span<const Access> accesses, std::vector<Lease> before);

@@ -171,7 +171,7 @@ struct RuntimeOptions {
   /// Threads that hash, verify and fill pages, of all processes of a Share, at least 1. Copies have
   /// threads of their own.
   int worker_threads = 1;
-  /// Processors for all internal threads. Empty: those of the thread that makes the Runtime.
+  /// Processors for the threads that move pages. Empty: those of the thread that makes the Runtime.
   std::vector<int> cpus = {};
   /// Requests that may wait for the core thread. Tickets of further ones are just not ready yet.
   std::uint32_t request_queue_capacity = 4096;
@@ -186,8 +186,8 @@ struct RuntimeOptions {
   LogSink log = {};
   EventListener* listener = nullptr;
   TraceSink trace = {};
-  /// Asked by Create, in its thread, while it writes spill files in full; true: Create gives
-  /// Cancelled, and leaves nothing.
+  /// The question that Create asks in its thread while it writes spill files in full. After true,
+  /// Create gives Cancelled and leaves nothing.
   std::function<bool()> stop = {};
 };
 

@@ -104,8 +104,8 @@ struct PlanStats {
   double seconds = 0;
 };
 
-/// A drive of nvme. A slot is a page's number in the store. A place is where a page lies in the
-/// files: the store chooses one at each write.
+/// A drive of nvme. A slot is the store's number for one generation of a page. A place is where it
+/// lies in the files: the store chooses one at each write.
 struct DriveStats {
   std::string directory;
   std::uint64_t reads = 0;      ///< pages

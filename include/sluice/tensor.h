@@ -107,9 +107,9 @@ struct TensorSpec {
   std::vector<std::int64_t> shape = {};
   DType dtype = DType::kF32;
   TensorKind kind = TensorKind::kOther;
-  /// The lowest tier that the tensor's pages may reach. Creation commits each page to this tier.
-  /// Pages that find it full are committed to dram, and stay there. hbm does not count.
-  /// kNvme is right for a Runtime without nvme, too.
+  /// The lowest tier that the tensor's pages may reach. Creation commits each page to it, and fails
+  /// with ResourceExhausted if it is full. With kNvme, pages that find nvme full are committed to
+  /// dram, and stay there. kNvme is right for a Runtime without nvme, too.
   TierKind lowest = TierKind::kNvme;
   /// Tensors that are created together have the same one. kReadable needs a tensor that may be in
   /// dram.

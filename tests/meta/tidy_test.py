@@ -229,6 +229,8 @@ class CountsTest(TidyTestCase):
             with self.subTest(word=word):
                 self.expect("trailing-comments",
                             {"io/a.h": f"#pragma once\nint a;  ///< {word} the ring\n"})
+                self.expect("trailing-comments", {"scripts/a.sh": f"a=1  # {word} the ring\n"})
+        self.expect_clean({"scripts/a.sh": "# in whole\na=1  # bytes in the ring\n"})
         self.expect_clean({"io/a.h": "#pragma once\n// of the ring\n/// Bytes that\n/// // of the ring\nint a;  ///< offset in bytes\n"})
 
     def test_every_folder_has_a_row(self):
@@ -240,6 +242,8 @@ class CountsTest(TidyTestCase):
         self.expect("folder-row", {"ARCHITECTURE.md": rows, "io/ring/a.h": "#pragma once\n"}, "io/ring")
         self.expect("folder-row", {"ARCHITECTURE.md": rows + "| `gone/` | what |\n"}, "ARCHITECTURE.md")
         self.expect("folder-row", {"ARCHITECTURE.md": rows, "python/src/a.py": "a = 1\n"}, "python/src")
+        self.expect("folder-row", {"ARCHITECTURE.md": rows, "docs/runs/a.jsonl": "{}\n"}, "docs/runs")
+        self.expect_clean({"ARCHITECTURE.md": rows, "runtime/CMakeLists.txt": "\n"})
         self.expect_clean({"ARCHITECTURE.md": rows + "| `python/src/` | what |\n", "python/src/a.py": "a = 1\n"})
 
     def test_the_column_of_layers_is_that_of_the_check(self):

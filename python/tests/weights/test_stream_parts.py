@@ -294,7 +294,7 @@ def test_a_thread_that_waits_for_anothers_lease_gives_its_own_back(tmp_path):
     # A linear has 65 pages, with the bias, or 66.
     with stream_of(model, path, dram=70 * SMALL_PAGE, page_bytes=SMALL_PAGE) as stream:
         up, down = unit_of(stream, "blocks.2.up"), unit_of(stream, "blocks.2.down")
-        up.again_after = 0  # as once there is a plan
+        up.again_after = 0  # value once there is a plan
         both_inside = threading.Event()
 
         def other():
@@ -322,7 +322,7 @@ def test_leases_go_back_where_the_next_unit_is_leased_already(tmp_path):
     _, model, path = made(lambda: Pair(straight), tmp_path)
     with stream_of(model, path, share=0.4, page_bytes=SMALL_PAGE) as stream:
         up, down = unit_of(stream, "blocks.2.up"), unit_of(stream, "blocks.2.down")
-        up.again_after = 0  # as once there is a plan
+        up.again_after = 0  # value once there is a plan
         leaving = Leaving(up)
         down.enter("other")
         up.enter("this")

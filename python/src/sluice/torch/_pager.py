@@ -43,7 +43,7 @@ class Pager:
         self._orders = Orders()
         # Stashes that live, by the storages and versions that they are known as.
         self.known: dict[Key, weakref.ref[Stash]] = {}
-        self._stashes: dict[int, weakref.ref[Stash]] = {}  # by id
+        self._stashes: dict[int, weakref.ref[Stash]] = {}  # stashes by id
         self._going_down: deque[weakref.ref[Stash]] = deque()
         # Stashes that are in the runtime alone, though storages that they are known as may live.
         self._down_whole: deque[weakref.ref[Stash]] = deque()
@@ -238,7 +238,7 @@ class Pager:
         take one, and use a stash that is forgotten.
         """
         number, names = id(stash), stash.names
-        self._forget(number, [])  # what Ctrl-C has left of a stash that had the id
+        self._forget(number, [])  # rest of a stash of that id, left by Ctrl-C
         # Runs in any thread, within anything: nothing in it takes a lock or waits.
         self._stashes[number] = weakref.ref(stash, lambda _: self._forget(number, names))
 
