@@ -294,7 +294,7 @@ void FrameModel::Abandon(const std::vector<FrameIndex>& frames,
 
 void FrameModel::ForgetPages(PageIndex first_page, std::uint32_t pages) {
   for (PageIndex page = first_page; page < first_page + pages; ++page) {
-    Check(frames_.PlacesOf(page).empty(),
+    Check(frames_.FramesOf(page).empty(),
           fmt::format("page {} is freed while it has frames", page));
     frames_.ForgetPage(page);
     generations_.erase(page);

@@ -19,7 +19,7 @@ class LastCopies {
       : frames_(frames), shadow_(shadow), verdict_(verdict) {}
 
   /// Notes that the page is about to lose this frame.
-  void NoteDrop(PageIndex page, SimFrames::Place place);
+  void NoteDrop(PageIndex page, SimFrames::TierFrame place);
   /// Notes that a task could not read the page's bytes.
   void NoteDoubt(PageIndex page) { doubtful_.insert(page); }
   /// Notes that the core has named these pages as left in abandoned frames only.
@@ -37,7 +37,7 @@ class LastCopies {
   void CheckLost(PageIndex page);
 
  private:
-  bool HoldsContent(SimFrames::Place place) const;
+  bool HoldsContent(SimFrames::TierFrame place) const;
   bool Reachable(PageIndex page) const;
   bool OnlyAbandoned(PageIndex page) const;
 

@@ -11,19 +11,19 @@ void SimFrames::SetOwner(TierIndex tier, FrameIndex index, PageIndex page) {
   SimFrame& frame = At(tier, index);
   if (frame.owner == page) return;
   if (frame.owner != kNoPage) {
-    places_[frame.owner].erase({tier, index});
+    frames_of_[frame.owner].erase({tier, index});
     --used_[tier];
   }
   frame.owner = page;
   if (page == kNoPage) return;
-  places_[page].insert({tier, index});
+  frames_of_[page].insert({tier, index});
   ++used_[tier];
 }
 
-const std::set<SimFrames::Place>& SimFrames::PlacesOf(PageIndex page) const {
-  static const std::set<Place> kNone;
-  const auto found = places_.find(page);
-  return found == places_.end() ? kNone : found->second;
+const std::set<SimFrames::TierFrame>& SimFrames::FramesOf(PageIndex page) const {
+  static const std::set<TierFrame> kNone;
+  const auto found = frames_of_.find(page);
+  return found == frames_of_.end() ? kNone : found->second;
 }
 
 void SimFrames::Reserve(TierIndex tier, FrameIndex frame) {

@@ -37,7 +37,7 @@ struct SimFrame {
 /// The frames of all tiers, who owns them, and the budgets. Checks nothing.
 class SimFrames {
  public:
-  using Place = std::pair<TierIndex, FrameIndex>;
+  using TierFrame = std::pair<TierIndex, FrameIndex>;
 
   /// `frames`: number of frames of each tier, which is its first budget too.
   explicit SimFrames(const std::vector<FrameIndex>& frames);
@@ -53,8 +53,8 @@ class SimFrames {
   /// Gives the frame to a page; kNoPage: to nobody.
   void SetOwner(TierIndex tier, FrameIndex frame, PageIndex page);
   /// Frames that the page owns.
-  const std::set<Place>& PlacesOf(PageIndex page) const;
-  void ForgetPage(PageIndex page) { places_.erase(page); }
+  const std::set<TierFrame>& FramesOf(PageIndex page) const;
+  void ForgetPage(PageIndex page) { frames_of_.erase(page); }
 
   void Reserve(TierIndex tier, FrameIndex frame);
   void Unreserve(TierIndex tier, FrameIndex frame);
@@ -72,7 +72,7 @@ class SimFrames {
   std::vector<FrameIndex> limits_;
   std::vector<FrameIndex> used_;
   /// The frames that each page owns.
-  absl::flat_hash_map<PageIndex, std::set<Place>> places_;
+  absl::flat_hash_map<PageIndex, std::set<TierFrame>> frames_of_;
 };
 
 }  // namespace sluice::core
