@@ -171,7 +171,8 @@ struct RuntimeOptions {
   /// Threads that hash, verify and fill pages, of all processes of a Share, at least 1. Copies have
   /// threads of their own.
   int worker_threads = 1;
-  /// Processors for the threads that move pages. Empty: those of the thread that makes the Runtime.
+  /// Processors for the Runtime's threads. Empty: those of the thread that makes the Runtime. The
+  /// thread that registers memory with a GPU and those of an optimizer have their maker's.
   std::vector<int> cpus = {};
   /// Requests that may wait for the core thread. Tickets of further ones are just not ready yet.
   std::uint32_t request_queue_capacity = 4096;

@@ -36,7 +36,7 @@ TEST(RetryTest, OtherRequestsPassOneThatWaitsToBeTriedAgain) {
                        .direction = IoDirection::kRead};
   StoreUnderTest store({.options = {.page_bytes = 4096,
                                     .slots = 2,
-                                    .backoff = {.first_pause = std::chrono::milliseconds(300)}},
+                                    .backoff = {.first_pause = std::chrono::seconds(2)}},
                         .wrap = [&](std::unique_ptr<IoEngine> upstream) {
                           return std::make_unique<FaultyEngine>(std::move(upstream), plan, 4096);
                         }});

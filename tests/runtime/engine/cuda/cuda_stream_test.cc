@@ -230,10 +230,11 @@ TEST(CudaStreamTest, ForeignStreamsAreNeverSynchronised) {
   EXPECT_EQ(gpu.fake().calls(testing::FakeEntry::kSynchronizeStream), 0u);
 }
 
-/// Whether the Runtime's end waits for the gate on the user's stream, which is opened at last.
-bool EndWaitsForGate(CudaRuntimeFixture& gpu) {
+/// Whether the Runtime's end takes longer than `patience` while the gate on the user's stream is
+/// closed. The gate is opened at last.
+bool EndWaitsForGate(CudaRuntimeFixture& gpu, std::chrono::milliseconds patience) {
   auto end = std::async(std::launch::async, [&] { gpu.runtime().Stop(); });
-  const bool waits = end.wait_for(std::chrono::milliseconds(300)) != std::future_status::ready;
+  const bool waits = end.wait_for(patience) != std::future_status::ready;
   gpu.fake().Open(0);
   return waits;
 }
@@ -248,7 +249,7 @@ TEST(CudaStreamTest, TheEndWaitsForNoWorkOfTheUsersAlone) {
     StreamRef stream = gpu->AdoptStream(gpu.user_stream()).value();
     ASSERT_EQ(gpu.fake().LaunchGate(0, gpu.user_stream()), device::kCudaSuccess);
     if (!kept) stream = StreamRef();
-    EXPECT_FALSE(EndWaitsForGate(gpu)) << kept;
+    EXPECT_FALSE(EndWaitsForGate(gpu, std::chrono::seconds(30))) << kept;
   }
 }
 
@@ -260,7 +261,7 @@ TEST(CudaStreamTest, TheEndWaitsForWorkThatHasALease) {
     ASSERT_EQ(gpu.fake().LaunchGate(0, gpu.user_stream()), device::kCudaSuccess);
     ASSERT_THAT(gpu.Add(gpu.runtime().Make("t", kGpuPage), 1, stream), IsOk());
     if (!kept) stream = StreamRef();
-    EXPECT_TRUE(EndWaitsForGate(gpu)) << kept;
+    EXPECT_TRUE(EndWaitsForGate(gpu, std::chrono::milliseconds(300))) << kept;
   }
 }
 
