@@ -9,11 +9,12 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=$root/build/release
 
-"$root/scripts/setup.sh" build
+# Standard output is that of the command.
+"$root/scripts/setup.sh" build >&2
 [ -f "$build/build.ninja" ] || (cd "$root" && cmake --preset release -Wno-dev >/dev/null)
-echo "demo: building build/release/bin/sluice"
-[ -x "$build/bin/sluice" ] || echo "demo: the first time takes 4 to 7 minutes on 2 cores"
-ninja -C "$build" bin/sluice
+echo "demo: building build/release/bin/sluice" >&2
+[ -x "$build/bin/sluice" ] || echo "demo: the first time takes 4 to 7 minutes on 2 cores" >&2
+ninja -C "$build" bin/sluice >&2
 config=(--config "$root/configs/train-gpt.toml")
 for option in "$@"; do
   case $option in --config | --config=*) config=() ;; esac

@@ -19,8 +19,8 @@ class DemoTest(unittest.TestCase):
         self.elsewhere = self.root.parent / "elsewhere"
         self.elsewhere.mkdir()
         self.write("build/release/build.ninja", "")
-        self.write("scripts/setup.sh", "#!/bin/sh\n")
-        self.write("path/ninja", "#!/bin/sh\n")
+        self.write("scripts/setup.sh", "#!/bin/sh\necho set up\n")
+        self.write("path/ninja", "#!/bin/sh\necho built\n")
         self.write("build/release/bin/sluice", '#!/bin/sh\npwd\nprintf "%s\\n" "$@"\n')
         shutil.copy(DEMO, self.root / "scripts" / "demo.sh")
 
@@ -35,7 +35,7 @@ class DemoTest(unittest.TestCase):
         path = f"{self.root / 'path'}:{os.environ['PATH']}"
         run = subprocess.run([self.root / "scripts" / "demo.sh", *words], cwd=self.elsewhere,
                              env={**os.environ, "PATH": path}, capture_output=True, text=True, check=True)
-        directory, *arguments = run.stdout.split("demo: ")[-1].splitlines()[1:]
+        directory, *arguments = run.stdout.splitlines()
         return directory, arguments
 
     def test_runs_in_the_users_directory(self):

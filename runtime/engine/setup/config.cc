@@ -1,6 +1,7 @@
 #include "sluice/config.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
@@ -52,10 +53,20 @@ std::string Location(const std::string& source_name, const toml::node& node, boo
   return fmt::format("{}:{}:{}", source_name, begin.line, begin.column);
 }
 
+/// Whether a number goes on with a letter, as in 64MiB.
+bool IsSizeWithoutQuotes(std::string_view error) {
+  constexpr std::string_view kSaw = "digit, saw '";
+  const std::size_t at = error.find(kSaw);
+  return at != std::string_view::npos && at + kSaw.size() < error.size() &&
+         std::isalpha(static_cast<unsigned char>(error[at + kSaw.size()])) != 0;
+}
+
 absl::Status ParseError(const std::string& source_name, const toml::parse_error& error) {
   const toml::source_position begin = error.source().begin;
+  const std::string_view text = error.description();
+  const char* const hint = IsSizeWithoutQuotes(text) ? "; a size needs quotes: \"64MiB\"" : "";
   return absl::InvalidArgumentError(
-      fmt::format("{}:{}:{}: {}", source_name, begin.line, begin.column, error.description()));
+      fmt::format("{}:{}:{}: {}{}", source_name, begin.line, begin.column, text, hint));
 }
 
 /// The value of an assignment: TOML where it parses as TOML, else the word itself.

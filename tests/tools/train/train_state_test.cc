@@ -74,6 +74,19 @@ TEST_F(TrainStateTest, AKilledJobThatIsStartedAgainEndsAsOneThatNeverStopped) {
   EXPECT_THAT(Saves(), ElementsAre("step-0000011", "step-0000012"));
 }
 
+TEST_F(TrainStateTest, NoOtherSaveMayHideThoseOfAJob) {
+  Run(Job({}));
+  for (const char* const flag : {"", "--resume"}) {
+    std::vector<std::string> words = {"--save-state", state_};
+    if (*flag != '\0') words.insert(words.end(), {flag, state_});
+    EXPECT_THAT(UserError(Words(words)),
+                HasSubstr("state has saves of --state, the newest after step 6, which a save "
+                          "beside them would hide; go on with --state "));
+  }
+  EXPECT_FALSE(fs::exists(state_ + "/optimizer.sluice"));
+  EXPECT_THAT(Run(Job({"--set", "train.steps=7"})), HasSubstr("resumed after step 6 of 7"));
+}
+
 TEST_F(TrainStateTest, AJobWithNothingLeftToDoEndsWell) {
   Run(Job({}));
   const std::string output = Run(Job({"--save", files_ / "model"}));

@@ -90,7 +90,7 @@ std::string Tiers(const RunReport& report) {
                         name,
                         ToString(Bytes(tier.peak_bytes)),
                         ToString(Bytes(tier.budget_bytes)));
-    const char* separator = "  at a step's end  ";
+    const char* separator = "  most of each kind  ";
     bool any = false;
     for (int kind = 0; kind < kTensorKindCount; ++kind) {
       const std::uint64_t bytes = tier.by_kind[static_cast<std::size_t>(kind)];

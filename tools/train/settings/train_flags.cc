@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/new_file.h"
 #include "base/status.h"
@@ -16,6 +17,7 @@
 #include "sluice/config.h"
 #include "tools/support/output/output_check.h"
 #include "tools/support/read_file.h"
+#include "tools/train/state/state_directory.h"
 
 namespace sluice::tools {
 namespace {
@@ -83,6 +85,19 @@ absl::Status CheckReplacesNoOther(const TrainFlags& flags) {
                   to));
 }
 
+/// A save beside those of --state would hide them: a directory with a save's file has that one
+/// alone.
+absl::Status CheckHidesNoRun(const std::string& to) {
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<FoundSave> saves, ListSaves(to));
+  if (saves.empty() || saves.front().step < 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("--save-state: {} has saves of --state, the newest after step {}, which a save "
+                  "beside them would hide; go on with --state {}, or name another directory",
+                  to,
+                  saves.front().step,
+                  to));
+}
+
 /// Flags that say where a run begins and ends otherwise than --state does.
 absl::Status CheckStateAlone(const Arguments& arguments) {
   for (const char* const flag : {"--save-state", "--resume"}) {
@@ -106,6 +121,7 @@ absl::Status CheckStateFlags(const Arguments& arguments, const TrainFlags& flags
     SLUICE_RETURN_IF_ERROR(CheckTakesSaves(flags.save_state_path));
     SLUICE_RETURN_IF_ERROR(
         CheckNoDirectory(fmt::format("{}/{}", flags.save_state_path, optim::kStateFileName)));
+    SLUICE_RETURN_IF_ERROR(CheckHidesNoRun(flags.save_state_path));
     SLUICE_RETURN_IF_ERROR(CheckReplacesNoOther(flags));
   }
   if (resumes) SLUICE_RETURN_IF_ERROR(CheckDirectory("--resume", flags.resume_path, R_OK));

@@ -11,7 +11,9 @@ namespace sluice {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 Config Parsed(std::string_view toml) {
   absl::StatusOr<Config> config = Config::Parse(toml, "test.toml");
@@ -64,6 +66,15 @@ TEST(ConfigTest, MalformedTomlNamesLineAndColumn) {
   ASSERT_FALSE(config.ok());
   EXPECT_EQ(config.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(Message(config.status()), HasSubstr("bad.toml:2:5: "));
+}
+
+TEST(ConfigTest, ASizeWithoutQuotesIsToldToHaveThem) {
+  for (const char* const text : {"a = 64MiB", "a = 1.5GiB", "a = 7k"}) {
+    EXPECT_THAT(Message(Config::Parse(text, "t.toml").status()),
+                EndsWith("; a size needs quotes: \"64MiB\""))
+        << text;
+  }
+  EXPECT_THAT(Message(Config::Parse("a = =", "t.toml").status()), Not(HasSubstr("quotes")));
 }
 
 TEST(ConfigTest, AnImpossibleKeyIsAnErrorAndEndsNoProcess) {
