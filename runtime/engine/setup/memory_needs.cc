@@ -92,12 +92,16 @@ std::uint64_t MappableFrames(std::uint64_t max_map_count) {
   return (max_map_count - std::min(max_map_count, kMappingsKept)) / kMappingsPerFrame;
 }
 
+std::string_view WayToTakeLess(const RuntimeOptions& options, const FrameCounts& frames) {
+  const std::uint64_t held = (std::uint64_t{frames.hbm} + frames.dram) * options.page_bytes.count();
+  if (frames.nvme * kBytesPerFrame > held) return "lower tiers.nvme.bytes or use larger pages";
+  return "lower tiers.dram.bytes or tiers.hbm.bytes";
+}
+
 absl::Status CheckMachine(const RuntimeOptions& options, const FrameCounts& frames) {
   SLUICE_ASSIGN_OR_RETURN(const numa::MemoryLimits limits, numa::ReadMemoryLimits());
-  SLUICE_RETURN_IF_ERROR(numa::CheckFits(MemoryOf(options, frames),
-                                         limits,
-                                         "the runtime",
-                                         "lower tiers.dram.bytes or tiers.hbm.bytes"));
+  SLUICE_RETURN_IF_ERROR(numa::CheckFits(
+      MemoryOf(options, frames), limits, "the runtime", WayToTakeLess(options, frames)));
   const std::uint64_t hbm = HbmIsOfHost(options) ? frames.hbm : 0;
   return CheckMappings(frames.dram + hbm, options.page_bytes, limits.max_map_count);
 }

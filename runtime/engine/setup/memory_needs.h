@@ -42,6 +42,10 @@ numa::MemorySum MemoryOfJob(const JobSize& job, const RuntimeOptions& options);
 /// The most frames of hbm and dram together that `max_map_count` mappings are enough for.
 std::uint64_t MappableFrames(std::uint64_t max_map_count);
 
+/// How a Runtime takes less memory, in words: the tier that takes the most, which is nvme where its
+/// tables outgrow the frames.
+std::string_view WayToTakeLess(const RuntimeOptions& options, const FrameCounts& frames);
+
 /// Whether memory and mappings of this process suffice for MemoryOf. Errors: ResourceExhausted that
 /// names the sum, the limit and the fix; those of numa::ReadMemoryLimits.
 absl::Status CheckMachine(const RuntimeOptions& options, const FrameCounts& frames);

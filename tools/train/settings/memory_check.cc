@@ -109,9 +109,12 @@ absl::StatusOr<numa::MemorySum> MemoryOf(const RunNeeds& needs) {
 
 absl::Status CheckMemory(const TrainFlags& flags) {
   SLUICE_ASSIGN_OR_RETURN(const RunNeeds needs, FindNeeds(flags));
-  SLUICE_ASSIGN_OR_RETURN(const numa::MemorySum sum, MemoryOf(needs));
+  SLUICE_ASSIGN_OR_RETURN(const engine::FrameCounts frames, engine::CountFrames(needs.runtime));
   SLUICE_ASSIGN_OR_RETURN(const numa::MemoryLimits limits, numa::ReadMemoryLimits());
-  return numa::CheckFits(sum, limits, "the run", "lower tiers.dram.bytes or tiers.hbm.bytes");
+  return numa::CheckFits(MemoryOfFrames(needs, frames),
+                         limits,
+                         "the run",
+                         engine::WayToTakeLess(needs.runtime, frames));
 }
 
 Bytes LargestBudgets(const RunNeeds& needs, const numa::MemoryLimits& limits) {

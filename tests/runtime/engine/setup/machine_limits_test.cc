@@ -102,6 +102,17 @@ TEST(MachineLimitsTest, ABudgetBeyondMemoryIsRefusedWithItsSumAndTheLimit) {
   }
 }
 
+TEST(MachineLimitsTest, TheTierThatTakesTheMostIsNamed) {
+  RuntimeOptions options;
+  options.page_bytes = 64_KiB;
+  // Tables take 64 bytes for each slot.
+  const auto way = [&](core::FrameIndex nvme) {
+    return engine::WayToTakeLess(options, {.hbm = 16, .dram = 16, .nvme = nvme});
+  };
+  EXPECT_EQ(way(32 * 1024), "lower tiers.dram.bytes or tiers.hbm.bytes");
+  EXPECT_EQ(way(32 * 1024 + 1), "lower tiers.nvme.bytes or use larger pages");
+}
+
 std::uint64_t BytesFor(const numa::MemorySum& sum, const std::string& name) {
   for (const numa::MemoryTerm& term : sum.terms()) {
     if (term.name == name) return term.bytes;
