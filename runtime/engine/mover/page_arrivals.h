@@ -36,9 +36,9 @@ inline core::CopyPlace FrameOf(core::TierIndex tier, core::FrameIndex frame) {
   return {core::CopyPlace::Kind::kFrame, tier, frame};
 }
 
-/// Has a page mapped and shown where its bytes are, and tells the core. Mappings and unmappings run
-/// on the mapper thread in the order of their requests. So an earlier unmapping never hits a page
-/// that has come back. Threads: TakeFrame and Forget the core's, the rest any.
+/// Arrivals of pages: maps a page, shows it where its bytes are, and tells the core. The mapper
+/// thread maps and unmaps in the order of the requests, so an older unmapping never hits a page
+/// that came back. Threads: the core thread calls TakeFrame and Forget, any thread the rest.
 class PageArrivals {
  public:
   /// `parts` outlive it.

@@ -90,7 +90,7 @@ std::string Tiers(const RunReport& report) {
                         name,
                         ToString(Bytes(tier.peak_bytes)),
                         ToString(Bytes(tier.budget_bytes)));
-    const char* separator = "  most of each kind  ";
+    const char* separator = "  most at a step's end  ";
     bool any = false;
     for (int kind = 0; kind < kTensorKindCount; ++kind) {
       const std::uint64_t bytes = tier.by_kind[static_cast<std::size_t>(kind)];

@@ -88,13 +88,14 @@ absl::Status CheckReplacesNoOther(const TrainFlags& flags) {
 /// A save beside those of --state would hide them: a directory with a save's file has that one
 /// alone.
 absl::Status CheckHidesNoRun(const std::string& to) {
-  SLUICE_ASSIGN_OR_RETURN(const std::vector<FoundSave> saves, ListSaves(to));
-  if (saves.empty() || saves.front().step < 0) return absl::OkStatus();
+  const absl::StatusOr<std::vector<FoundSave>> saves = ListSaves(to);
+  if (!saves.ok()) return base::Annotate(saves.status(), "--save-state");
+  if (saves->empty() || saves->front().step < 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
       fmt::format("--save-state: {} has saves of --state, the newest after step {}, which a save "
                   "beside them would hide; go on with --state {}, or name another directory",
                   to,
-                  saves.front().step,
+                  saves->front().step,
                   to));
 }
 
