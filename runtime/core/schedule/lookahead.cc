@@ -142,7 +142,7 @@ void Lookahead::CleanAhead(TierIndex tier) {
   TierState& state = m_.tiers[tier];
   const auto target = static_cast<std::uint32_t>(m_.options.clean_share * state.pool.limit());
   const Position horizon = m_.book.now() + m_.options.prefetch_ops;
-  const bool closed = m_.tiers[tier + 1].fenced ||
+  const bool closed = m_.tiers[tier + 1].fenced || m_.tiers[tier + 1].pool.limit() == 0 ||
                       m_.movement.LinkFull(tier, static_cast<TierIndex>(tier + 1), Purpose::kClean);
   if (m_.plan_follower.FollowsPlan() || closed) return;
   while (state.pool.free_count() + state.candidates_free + state.leaving + state.cleaning <

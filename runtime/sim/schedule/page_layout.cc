@@ -58,12 +58,6 @@ absl::StatusOr<core::TierIndex> OpPager::PlaceOf(const FileOp& op, TierId tier) 
                     DescribeOp(op),
                     tier.index == 0 ? std::string(ToString(tier.kind)) : ToString(tier)));
   }
-  if (found + 1 == options_.tiers.end()) {
-    return absl::InvalidArgumentError(
-        fmt::format("{} needs tensors in {}, which is the last tier: name one below it",
-                    DescribeOp(op),
-                    ToString(tier.kind)));
-  }
   return static_cast<core::TierIndex>(found - options_.tiers.begin());
 }
 
@@ -212,6 +206,13 @@ absl::StatusOr<PageLayout> LayOut(const FileSchedule& schedule, const LayoutOpti
 }
 
 std::string Describe(const PagedOp& op) { return DescribeOp(op); }
+
+bool WorksIn(const PageLayout& layout, core::TierIndex tier) {
+  const auto is_there = [&](const core::PageRequest& request) { return request.tier == tier; };
+  return std::any_of(layout.ops.begin(), layout.ops.end(), [&](const PagedOp& op) {
+    return std::any_of(op.requests.begin(), op.requests.end(), is_there);
+  });
+}
 
 std::vector<OpTime> UnhinderedTimes(const PageLayout& layout) {
   std::vector<double> lane_end(layout.lanes.size(), 0);

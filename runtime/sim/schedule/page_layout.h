@@ -61,9 +61,12 @@ struct LayoutOptions {
   std::uint64_t requests_max = std::uint64_t{1} << 24;
 };
 
-/// Lays out a schedule. Errors: InvalidArgument (an op in a tier that does not exist, or in the
-/// last one, where nothing computes), ResourceExhausted (more pages or requests than allowed).
+/// Lays out a schedule. Errors: InvalidArgument (an op in a tier that does not exist),
+/// ResourceExhausted (more pages or requests than allowed).
 absl::StatusOr<PageLayout> LayOut(const FileSchedule& schedule, const LayoutOptions& options);
+
+/// Whether an op has pages in the tier.
+bool WorksIn(const PageLayout& layout, core::TierIndex tier);
 
 struct OpTime {
   double begin_s = 0;

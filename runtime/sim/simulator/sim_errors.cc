@@ -43,7 +43,7 @@ absl::Status CheckMachine(const Machine& machine,
         fmt::format("a machine has 2 to {} tiers, and a link between each two", core::kTiersMax));
   }
   for (std::size_t i = 0; i < tiers; ++i) {
-    const bool middle = i > 0 && i + 1 < tiers;
+    const bool middle = i > 0 && i + 1 < core.tiers.size();
     const std::uint64_t least = middle ? 2 * core.transit_frames + 1 : 1;
     if (core.tiers[i].frames >= least) continue;
     return absl::InvalidArgumentError(

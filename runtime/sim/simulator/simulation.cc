@@ -265,9 +265,12 @@ void Simulation::On(const core::DropFrame& action) {
   if (action.tier + 1u < options_.machine.tiers.size()) meter_.CountEvents(1);
 }
 
-/// A file is read over the lowest link; nothing else takes time.
+/// A file is read over the lowest link, and nothing else takes time. Where ops work in the last
+/// tier, no link leads to the file.
 void Simulation::On(const core::StartFill& action) {
-  if (action.kind != core::FillKind::kFile) return Feed(core::TaskDone{action.task});
+  if (action.kind != core::FillKind::kFile || works_in_last_) {
+    return Feed(core::TaskDone{action.task});
+  }
   meter_.CountEvents(1);
   clock_.Send(options_.machine.links.size() - 1,
               {.direction = core::LinkDirection::kIn,

@@ -51,6 +51,7 @@ class Simulation {
 
   std::uint64_t PagesIn(std::size_t tier) const;
   core::CoreOptions CoreOptionsOf() const;
+  std::uint64_t RoomFor(const core::CoreOptions& core) const;
 
   absl::Status CreatePersistent();
   absl::Status RunIteration();
@@ -97,6 +98,7 @@ class Simulation {
   std::unique_ptr<core::Core> core_;
   SimClock clock_;
   SimMeter meter_;
+  const bool works_in_last_;  ///< true if an op has pages in the machine's last tier
   absl::Status status_;
   std::deque<core::Event> events_;
   std::vector<core::Event> batch_;  ///< events that the core takes together

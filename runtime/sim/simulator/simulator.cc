@@ -18,6 +18,8 @@ Simulation::Simulation(const PageLayout& layout, const SimOptions& options)
       options_(options),
       clock_(options.machine, options.observer),
       meter_(layout, options),
+      works_in_last_(
+          WorksIn(layout, static_cast<core::TierIndex>(options.machine.tiers.size() - 1))),
       followers_(layout.ops.size()),
       waits_(layout.ops.size()),
       before_in_lane_(layout.ops.size()) {
@@ -51,7 +53,9 @@ std::uint64_t Simulation::PagesIn(std::size_t tier) const {
   if (machine_tier.bytes != MachineTier::kUnlimited) {
     return machine_tier.bytes / layout_.page_bytes;
   }
-  return std::uint64_t{layout_.pages} + 2 * options_.copies_in_flight_max;
+  const std::uint64_t spare =
+      works_in_last_ ? options_.transit_frames : options_.copies_in_flight_max;
+  return std::uint64_t{layout_.pages} + 2 * spare;
 }
 
 core::CoreOptions Simulation::CoreOptionsOf() const {
@@ -70,15 +74,24 @@ core::CoreOptions Simulation::CoreOptionsOf() const {
     core.tiers.push_back({.frames = static_cast<core::FrameIndex>(std::min(PagesIn(i), most)),
                           .keeps_mappings = options_.machine.tiers[i].kind == TierKind::kHbm});
   }
+  // The core leases nothing in its last tier. One without frames below the machine's makes the
+  // machine's a tier like the others.
+  if (works_in_last_) core.tiers.push_back({.frames = 0});
   return core;
+}
+
+/// Number of pages that may live at once: the last tier of the machine holds them all.
+std::uint64_t Simulation::RoomFor(const core::CoreOptions& core) const {
+  const core::FrameIndex frames = core.tiers[options_.machine.tiers.size() - 1].frames;
+  const std::uint32_t spare = works_in_last_ ? 2 * core.transit_frames : core.copies_in_flight_max;
+  return frames - std::min(frames, spare);
 }
 
 absl::StatusOr<SimReport> Simulation::Run() {
   const core::CoreOptions core = CoreOptionsOf();
   SLUICE_RETURN_IF_ERROR(CheckMachine(options_.machine, core, layout_.page_bytes));
   SLUICE_ASSIGN_OR_RETURN(core_, core::Core::Create(core));
-  const core::FrameIndex frames = core.tiers.back().frames;
-  room_ = frames - std::min(frames, options_.copies_in_flight_max);
+  room_ = RoomFor(core);
   if (options_.observer != nullptr) options_.observer->OnStart(*core_);
   SLUICE_RETURN_IF_ERROR(CreatePersistent());
   for (int i = 0; i < options_.iterations; ++i) {

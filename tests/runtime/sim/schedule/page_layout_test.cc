@@ -222,10 +222,6 @@ TEST(PageLayoutTest, ErrorsNameTheOpAndTheTier) {
                        "op 7 (adam, line 3) needs tensors in dram1, which is not among the tiers"));
   EXPECT_THAT(Refused(op("hbm1")),
               IsStatus(absl::StatusCode::kInvalidArgument, "needs tensors in hbm1"));
-  EXPECT_THAT(Refused(op("dram")),
-              IsStatus(absl::StatusCode::kInvalidArgument,
-                       "op 7 (adam, line 3) needs tensors in dram, which is the last tier: name "
-                       "one below it"));
   LayoutOptions options = TwoTiers();
   options.requests_max = 0;
   EXPECT_THAT(Refused(op("hbm"), options),

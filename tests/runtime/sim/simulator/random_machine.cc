@@ -49,11 +49,8 @@ FileAccess MakeAccess(const FileSchedule& schedule, Dice* dice) {
   return {tensor, {offset, dice->Between(1, bytes - offset)}};
 }
 
-FileOp MakeOp(const FileSchedule& schedule, std::size_t lanes, std::size_t tiers, Dice* dice) {
-  const std::vector<TierKind> kinds = {TierKind::kHbm, TierKind::kDram};
-  const auto tier = [&] {
-    return TierId{dice->Chance(75) ? TierKind::kHbm : kinds[dice->Below(tiers - 1)], 0};
-  };
+FileOp MakeOp(const FileSchedule& schedule, std::size_t lanes, TierKind lowest, Dice* dice) {
+  const auto tier = [&] { return TierId{dice->Chance(85) ? TierKind::kHbm : lowest, 0}; };
   const std::size_t index = schedule.ops.size();
   FileOp op{.id = index, .lane = fmt::format("lane{}", dice->Below(lanes)), .tier = tier()};
   op.seconds = static_cast<double>(dice->Below(40)) * 0.1;
@@ -71,14 +68,15 @@ FileOp MakeOp(const FileSchedule& schedule, std::size_t lanes, std::size_t tiers
   return op;
 }
 
-FileSchedule MakeSchedule(std::size_t tiers, Dice* dice) {
+/// Ops work in hbm and in `lowest`.
+FileSchedule MakeSchedule(TierKind lowest, Dice* dice) {
   FileSchedule schedule{.name = "random"};
   const std::uint64_t tensors = dice->Between(1, 25);
   for (std::uint64_t i = 0; i < tensors; ++i) schedule.tensors.push_back(MakeTensor(i, dice));
   const std::size_t lanes = dice->Chance(50) ? 1 : dice->Between(2, 4);
   const std::uint64_t ops = dice->Between(1, 40);
   for (std::uint64_t i = 0; i < ops; ++i) {
-    schedule.ops.push_back(MakeOp(schedule, lanes, tiers, dice));
+    schedule.ops.push_back(MakeOp(schedule, lanes, lowest, dice));
   }
   return schedule;
 }
@@ -124,6 +122,10 @@ std::uint64_t PagesAlive(const PageLayout& layout) {
   return most;
 }
 
+bool WorksInLastTier(const PageLayout& layout, const SimOptions& options) {
+  return WorksIn(layout, static_cast<core::TierIndex>(options.machine.tiers.size() - 1));
+}
+
 /// Sets budgets. Half of the runs get not a frame more than the largest op needs.
 void SetBudgets(const PageLayout& layout, SimOptions* options, Dice* dice) {
   std::vector<MachineTier>& tiers = options->machine.tiers;
@@ -135,7 +137,9 @@ void SetBudgets(const PageLayout& layout, SimOptions* options, Dice* dice) {
     tiers[i].bytes = pages * kPage + dice->Below(kPage);
   }
   const std::uint64_t alive = layout.lanes.size() == 1 ? PagesAlive(layout) : layout.pages;
-  const std::uint64_t least = std::max<std::uint64_t>(1, alive + options->copies_in_flight_max);
+  const std::uint64_t spare = WorksInLastTier(layout, *options) ? 2 * options->transit_frames
+                                                                : options->copies_in_flight_max;
+  const std::uint64_t least = std::max<std::uint64_t>(1, alive + spare);
   tiers.back().bytes = dice->Chance(30) ? MachineTier::kUnlimited : least * kPage;
 }
 
@@ -153,7 +157,9 @@ RandomRun MakeRandomRun(std::uint64_t seed) {
     run.options.machine.tiers.push_back({kinds[i], 0});
     if (i > 0) run.options.machine.links.push_back({{MakePath(&dice)}});
   }
-  run.schedule = MakeSchedule(tiers, &dice);
+  // Dram is worked in where it is the last tier, too, in half of the runs.
+  const bool works_in_dram = tiers > 2 || dice.Chance(50);
+  run.schedule = MakeSchedule(works_in_dram ? TierKind::kDram : TierKind::kHbm, &dice);
   auto laid_out = LayOut(run.schedule, layout);
   SLUICE_CHECK(laid_out.ok(), "the test's schedules are legal");
   run.layout = std::move(laid_out).value();
@@ -165,6 +171,7 @@ RandomRun MakeRandomRun(std::uint64_t seed) {
   if (seed % 3 == 1) run.faults_per_mille = static_cast<std::uint32_t>(dice.Between(1, 100));
   if (dice.Chance(40)) run.changes_per_mille = static_cast<std::uint32_t>(dice.Between(1, 200));
   SetBudgets(run.layout, &run.options, &dice);
+  run.core_tiers = static_cast<core::TierIndex>(tiers + WorksInLastTier(run.layout, run.options));
   run.options.ask_ahead = dice.Chance(30);
   return run;
 }

@@ -16,6 +16,8 @@ struct RandomRun {
   PageLayout layout;
   /// Options without policy, fault, alter and observer.
   SimOptions options;
+  /// Tiers of the core: one more than the machine has where ops work in the machine's last tier.
+  core::TierIndex core_tiers = 0;
   /// Failures among 1000 copies.
   std::uint32_t faults_per_mille = 0;
   /// Ops among 1000 that ask for something else than the schedule says.

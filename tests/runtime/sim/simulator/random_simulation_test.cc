@@ -59,8 +59,7 @@ class Trial {
  public:
   explicit Trial(RandomRun run)
       : run_(std::move(run)),
-        shadow_(static_cast<core::TierIndex>(run_.options.machine.tiers.size()),
-                run_.options.copies_in_flight_max),
+        shadow_(run_.core_tiers, run_.options.copies_in_flight_max),
         random_(run_.seed) {
     base::SetCheckObserver(&Trial::Print, this);
   }
@@ -227,8 +226,9 @@ class PathWatch final : public SimObserver {
     if (copy->second.target == lowest_) {
       path_of_frame_[copy->second.target_frame] = transfer.path;
     } else {
+      const auto way = path_of_frame_.find(copy->second.source_frame);
       ++came_back_;
-      strayed_ += path_of_frame_.at(copy->second.source_frame) != transfer.path;
+      strayed_ += way == path_of_frame_.end() || way->second != transfer.path;
     }
   }
 

@@ -174,6 +174,46 @@ TEST(SimulatorTest, OpsWorkInTheTierThatTheyName) {
   EXPECT_EQ(report.links[1].in_bytes + report.links[1].out_bytes, 0u);
 }
 
+/// Dram is a tier like the others there: a page that hbm has no room for is worked on in place.
+TEST(SimulatorTest, OpsWorkInTheLastTier) {
+  const SimReport report = Simulated(R"({"tensor": 0, "bytes": 100, "persistent": true}
+{"tensor": 1, "bytes": 300, "persistent": true}
+{"op": 0, "seconds": 1, "reads": [0], "writes": [0]}
+{"op": 1, "seconds": 1, "tier": "dram", "reads": [0, 1], "writes": [0, 1]}
+)",
+                                     SmallOptions({1}));
+  EXPECT_NEAR(report.time_s, 4, kTolerance);  // one second each way, besides the ops
+  EXPECT_EQ(report.links[0].in_bytes, 100u);
+  EXPECT_EQ(report.links[0].out_bytes, 100u);
+  EXPECT_EQ(report.tiers[0].peak_bytes, 100u);
+  EXPECT_EQ(report.tiers[1].peak_bytes, 400u);
+  EXPECT_EQ(report.ops_failed, 0u);
+}
+
+TEST(SimulatorTest, ALastTierThatIsWorkedInHoldsAllThatLivesAndFramesOfTransit) {
+  const std::string text = R"({"tensor": 0, "bytes": 300, "persistent": true}
+{"op": 0, "seconds": 1, "tier": "dram", "reads": [0], "writes": [0]}
+)";
+  SimOptions options = SmallOptions({1});
+  options.machine.tiers[1].bytes = (3 + 2 * options.transit_frames) * kSmallPage;
+  EXPECT_EQ(Simulated(text, options).time_s, 1);
+  options.machine.tiers[1].bytes -= kSmallPage;
+  EXPECT_THAT(SimulateText(text, options),
+              IsStatus(absl::StatusCode::kResourceExhausted,
+                       "what persists needs 3 pages of 100 B in dram, which has room for 2: give "
+                       "it 100 B more, or name a tier below it"));
+}
+
+/// The file is read into dram once, over no link.
+TEST(SimulatorTest, FilesLieInTheLastTierThatIsWorkedIn) {
+  std::string text = ReadThree("1");
+  text += "{\"op\": 3, \"seconds\": 1, \"tier\": \"dram\", \"reads\": [0], \"writes\": []}\n";
+  const SimReport report = Simulated(text, SmallOptions({1}));
+  EXPECT_NEAR(report.time_s, 7, kTolerance);  // three pages go up, in turn
+  EXPECT_EQ(report.links[0].in_bytes, 300u);
+  EXPECT_EQ(report.links[0].out_bytes, 0u);
+}
+
 TEST(SimulatorTest, DeadPagesAreNeverMoved) {
   const SimReport report = Simulated(R"({"tensor": 0, "bytes": 100, "persistent": false}
 {"tensor": 1, "bytes": 100, "persistent": false}
