@@ -7,6 +7,7 @@ A line "File `PATH`:" before another block says where the block is written. The 
 with its exit code. The output of the blocks goes to standard output.
 """
 
+import argparse
 import pathlib
 import re
 import subprocess
@@ -29,11 +30,12 @@ def run(path, language, text):
 
 
 def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    blocks = BLOCK.findall(pathlib.Path(sys.argv[1]).read_text())
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("document", type=argparse.FileType())
+    document = parser.parse_args().document
+    blocks = BLOCK.findall(document.read())
     if not blocks:
-        sys.exit(f"{sys.argv[1]} has no blocks")
+        parser.error(f"{document.name} has no blocks")
     for block in blocks:
         try:
             run(*block)

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/strings.h"
 #include "fmt/format.h"
 #include "sluice/units.h"
 #include "tools/doctor/facts.h"
@@ -128,20 +129,39 @@ void AddNodeMemory(const std::vector<numa::MemoryNode>& nodes, Section& section)
   section.Add("arena_memory_max", std::move(json), std::move(text));
 }
 
+/// What keeps budgets from being larger.
+std::string LimitOfBudgets(const Facts& facts, Bytes budgets) {
+  const numa::MemoryLimits& limits = *facts.limits;
+  constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
+  const std::uint64_t mappable =
+      MappableBytes(limits.max_map_count, facts.needs.runtime.page_bytes.count());
+  if (budgets.count() + kMebibyte > mappable) {
+    return fmt::format("vm.max_map_count of {} allows no more pages", limits.max_map_count);
+  }
+  return fmt::format("{} of {} for {}, the rest is for what it takes beside them",
+                     ToString(Bytes(limits.available_bytes)),
+                     limits.available_source,
+                     facts.job);
+}
+
 /// The sum is that of train's check, so that train takes the budgets proposed here.
 void AddBudget(const Facts& facts, Section& section) {
   if (!facts.limits.ok()) return;
-  const numa::MemoryLimits& limits = *facts.limits;
-  const Bytes budgets = LargestBudgets(facts.needs, limits);
+  const Bytes budgets = LargestBudgets(facts.needs, *facts.limits);
   section.Add("budget_bytes_max",
               budgets.count(),
-              fmt::format("{} for dram and the emulated hbm together, on pages of {} ({} of {} for "
-                          "{}; the rest is for what it takes beside them)",
+              fmt::format("{} for dram and the emulated hbm together, on pages of {} ({})",
                           ToString(budgets),
                           ToString(facts.needs.runtime.page_bytes),
-                          ToString(Bytes(limits.available_bytes)),
-                          limits.available_source,
-                          facts.job));
+                          LimitOfBudgets(facts, budgets)));
+}
+
+void AddJob(const Facts& facts, Section& section) {
+  if (!facts.job_fits.has_value()) return;
+  const bool fits = facts.job_fits->ok();
+  section.Add("job_fits",
+              fits,
+              fits ? "yes" : fmt::format("no: {}", base::ToStd(facts.job_fits->message())));
 }
 
 /// Adds the fallbacks that a run announces, and the keys that make it fail instead. An empty key:
@@ -188,6 +208,7 @@ Section DescribeChoices(const Facts& facts) {
   ChooseNodes(facts, section);
   AddNodeMemory(facts.dram_nodes.nodes, section);
   AddBudget(facts, section);
+  AddJob(facts, section);
   if (!facts.cpu.simd.empty()) {
     Choose("simd", facts.cpu.simd.front(), "the best that this processor has", section);
   }

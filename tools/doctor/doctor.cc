@@ -13,6 +13,7 @@
 #include "tools/doctor/spill_place.h"
 #include "tools/support/arguments.h"
 #include "tools/support/exit_code.h"
+#include "tools/train/settings/budget_check.h"
 #include "tools/train/settings/memory_check.h"
 #include "tools/train/settings/train_flags.h"
 
@@ -75,6 +76,8 @@ absl::Status ReadJob(const Arguments& arguments, Facts* facts) {
   SLUICE_ASSIGN_OR_RETURN(const TrainFlags flags, ReadTrainFlags(words));
   SLUICE_ASSIGN_OR_RETURN(facts->needs, FindNeeds(flags));
   facts->job = config;
+  facts->job_fits = CheckBudgets(flags.settings);
+  if (facts->job_fits->ok()) facts->job_fits = CheckMemory(flags);
   return absl::OkStatus();
 }
 

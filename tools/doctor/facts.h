@@ -133,6 +133,8 @@ struct Facts {
   GpuFacts gpu;
   RunNeeds needs;  ///< needs of the job whose budgets are proposed
   std::string job = "a job like the shipped ones";
+  /// Whether the job's own budgets suffice and fit, with the message of train. None: no job.
+  std::optional<absl::Status> job_fits;
 };
 /// Features that a run on this machine will use, with the reasons. Then the fallbacks among them,
 /// each with the key that forbids it, if there is one.

@@ -10,6 +10,7 @@
 #include "sluice/units.h"
 #include "tools/support/arguments.h"
 #include "tools/support/console.h"
+#include "tools/support/counted.h"
 #include "tools/support/exit_code.h"
 #include "tools/support/word_command.h"
 #include "tools/weights/weight_sums.h"
@@ -119,10 +120,10 @@ absl::StatusOr<int> Check(const Arguments& arguments) {
       return kExitDiffers;
     }
   }
-  console.Print(fmt::format("{}: {} tensors in {} files, {}, every byte read; {}\n",
+  console.Print(fmt::format("{}: {} in {}, {}, every byte read; {}\n",
                             weights->path(),
-                            weights->tensors().size(),
-                            weights->files().size(),
+                            Counted(weights->tensors().size(), "tensor"),
+                            Counted(weights->files().size(), "file"),
                             ToString(Bytes(weights->file_bytes())),
                             before.empty()
                                 ? "no checksums to compare with (`sluice weights sum` makes some)"

@@ -12,6 +12,7 @@
 #include "sluice/units.h"
 #include "tools/support/arguments.h"
 #include "tools/support/console.h"
+#include "tools/support/counted.h"
 #include "tools/support/word_command.h"
 #include "tools/weights/weight_contents.h"
 #include "tools/weights/weight_sums.h"
@@ -92,11 +93,11 @@ std::string PassText(const io::WeightFiles& weights, const ReadRate& rate) {
 std::string ListText(const io::WeightFiles& weights,
                      const WeightContents& contents,
                      const ReadRate& rate) {
-  std::string text = fmt::format("{}\n{} tensors of {} in {} files\n",
+  std::string text = fmt::format("{}\n{} of {} in {}\n",
                                  weights.path(),
-                                 contents.all.tensors,
+                                 Counted(contents.all.tensors, "tensor"),
                                  ToString(Bytes(contents.all.bytes)),
-                                 weights.files().size());
+                                 Counted(weights.files().size(), "file"));
   for (const auto& [type, count] : contents.types) {
     text += fmt::format(
         "  {:<32} {:>12}  {} tensors\n", type, ToString(Bytes(count.bytes)), count.tensors);

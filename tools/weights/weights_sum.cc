@@ -7,6 +7,7 @@
 #include "sluice/units.h"
 #include "tools/support/arguments.h"
 #include "tools/support/console.h"
+#include "tools/support/counted.h"
 #include "tools/support/output/output_check.h"
 #include "tools/support/word_command.h"
 #include "tools/weights/weight_sums.h"
@@ -42,9 +43,9 @@ absl::Status Sum(const Arguments& arguments) {
             "read {} of {}", ToString(Bytes(bytes)), ToString(Bytes(weights->file_bytes()))));
       }));
   SLUICE_RETURN_IF_ERROR(WriteSums(path, sums));
-  console.Print(fmt::format("checksums of {} in {} files: {}\n",
+  console.Print(fmt::format("checksums of {} in {}: {}\n",
                             ToString(Bytes(weights->file_bytes())),
-                            weights->files().size(),
+                            Counted(weights->files().size(), "file"),
                             path));
   return console.status();
 }

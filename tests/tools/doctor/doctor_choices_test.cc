@@ -53,7 +53,26 @@ TEST(DoctorChoicesTest, AGoodMachineHasNoFallback) {
   EXPECT_EQ(json["budget_bytes_max"], budgets.count());
   EXPECT_LT(budgets, 1_GiB) << "the program takes memory, too";
   EXPECT_GT(budgets, 900_MiB);
-  EXPECT_THAT(DescribeChoices(good).ToText(), HasSubstr("1 GiB of /g/memory.max"));
+  EXPECT_THAT(DescribeChoices(good).ToText(), HasSubstr("1 GiB of /g/memory.max for"));
+}
+
+TEST(DoctorChoicesTest, MappingsMayAllowLessThanTheMemory) {
+  Facts facts = GoodMachine();
+  facts.needs.runtime.page_bytes = 4_KiB;
+  facts.limits->max_map_count = 65530;
+  EXPECT_LT(LargestBudgets(facts.needs, *facts.limits), 120_MiB);
+  EXPECT_THAT(DescribeChoices(facts).ToText(),
+              HasSubstr("4 KiB (vm.max_map_count of 65530 allows no more pages)"));
+}
+
+TEST(DoctorChoicesTest, AJobThatTrainWouldRefuseIsNamed) {
+  Facts facts = GoodMachine();
+  EXPECT_FALSE(ChoicesIn(DescribeChoices(facts)).contains("job_fits")) << "there is no job";
+  facts.job_fits = absl::OkStatus();
+  EXPECT_EQ(ChoicesIn(DescribeChoices(facts))["job_fits"], true);
+  facts.job_fits = absl::ResourceExhaustedError("nvme is too small");
+  EXPECT_EQ(ChoicesIn(DescribeChoices(facts))["job_fits"], false);
+  EXPECT_THAT(DescribeChoices(facts).ToText(), HasSubstr("no: nvme is too small"));
 }
 
 TEST(DoctorChoicesTest, TheNodeOfTheGpuIsSaid) {

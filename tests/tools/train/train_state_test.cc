@@ -92,6 +92,8 @@ TEST_F(TrainStateTest, AJobWithNothingLeftToDoEndsWell) {
   const std::string output = Run(Job({"--save", files_ / "model"}));
   EXPECT_THAT(output, HasSubstr("all steps are done; raise train.steps to go on\n"));
   EXPECT_TRUE(fs::exists(files_ / "model"));
+  EXPECT_THAT(Run(Job({"--set", "train.steps=5"})),
+              HasSubstr("resumed after step 6, beyond the 5 of this run\n"));
   EXPECT_THAT(Run(Job({"--set", "train.steps=7"})), HasSubstr("resumed after step 6 of 7"));
 }
 

@@ -59,6 +59,7 @@ TEST_F(WeightsCommandTest, ListsTypesAndLayers) {
                     HasSubstr("2 layers of 64 KiB to 192 KiB"),
                     HasSubstr("checksums        none"),
                     HasSubstr("too few bytes to measure the disk")));
+  EXPECT_THAT(Answer(RunWeightsLs, {first_}).output, HasSubstr(" in 1 file\n"));
   const Answered json = Answer(RunWeightsLs, {directory_.path(), "--json"});
   const auto row = nlohmann::json::parse(json.output);
   EXPECT_EQ(row["types"]["U8"]["bytes"], 4 * kBlock);

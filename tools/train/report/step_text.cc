@@ -1,6 +1,7 @@
 #include "tools/train/report/step_text.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "fmt/format.h"
@@ -21,15 +22,18 @@ std::string Crossed(const LinkBytes& bytes) {
   return fmt::format("{:.3f} in {:.3f} out GiB", in / kGiB, out / kGiB);
 }
 
+/// A NaN may have a sign, which says nothing.
+std::string LossText(double loss) { return std::isnan(loss) ? "nan" : fmt::format("{:.4f}", loss); }
+
 }  // namespace
 
 std::string FormatStep(const StepRecord& step, int steps, std::optional<float> val_loss) {
   constexpr std::size_t kIndent = 4;
   std::vector<std::string> parts = {fmt::format("step {:>4}/{}", step.step, steps),
-                                    fmt::format("loss {:.4f}", step.loss),
+                                    "loss " + LossText(step.loss),
                                     fmt::format("{:.1f} ms", step.seconds * 1e3),
                                     fmt::format("stall {:.1f} ms", step.stall_seconds * 1e3)};
-  if (val_loss.has_value()) parts.push_back(fmt::format("validation loss {:.4f}", *val_loss));
+  if (val_loss.has_value()) parts.push_back("validation loss " + LossText(*val_loss));
   for (const auto& [name, bytes] : step.links) {
     parts.push_back(fmt::format("{} {}", name, Crossed(bytes)));
   }

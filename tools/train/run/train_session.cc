@@ -156,8 +156,12 @@ absl::Status TrainSession::Resume() {
   if (!differences.empty()) {
     console_.Log(LogLevel::kWarning, fmt::format("{}: {}", resumable.flag, differences));
   }
-  console_.Print(
-      fmt::format("resumed after step {} of {}\n", trainer_->step(), flags_.settings.train.steps));
+  const int steps = flags_.settings.train.steps;
+  console_.Print(steps_before_ <= steps
+                     ? fmt::format("resumed after step {} of {}\n", steps_before_, steps)
+                     : fmt::format("resumed after step {}, beyond the {} of this run\n",
+                                   steps_before_,
+                                   steps));
   return absl::OkStatus();
 }
 

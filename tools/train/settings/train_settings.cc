@@ -12,16 +12,15 @@
 namespace sluice::tools {
 namespace {
 
-/// Ranges are those of gpt::Check; here only what an int holds.
-absl::Status ReadInt(Config& config, std::string_view key, int min, int* value) {
+/// A number that an int holds, and gpt::Check allows.
+absl::Status ReadInt(Config& config, std::string_view key, int* value) {
   std::int64_t number = *value;
   SLUICE_RETURN_IF_ERROR(config.Read(key, &number));
-  if (number < min || number > std::numeric_limits<int>::max()) {
-    return absl::InvalidArgumentError(fmt::format(
-        "\"{}\" is {}; allowed are {} and more, up to the limit in docs/configuration.md",
-        key,
-        number,
-        min));
+  constexpr gpt::Range kAny{0, std::numeric_limits<int>::max()};
+  const gpt::Range range = gpt::RangeOf(key).value_or(kAny);
+  if (static_cast<double>(number) < range.min || static_cast<double>(number) > range.max) {
+    return absl::InvalidArgumentError(
+        fmt::format("\"{}\" is {}; allowed are {} to {}", key, number, range.min, range.max));
   }
   *value = static_cast<int>(number);
   return absl::OkStatus();
@@ -36,10 +35,10 @@ absl::Status ReadLoad(Config& config, double* load) {
 }
 
 absl::Status ReadModel(Config& config, gpt::ModelConfig* model) {
-  SLUICE_RETURN_IF_ERROR(ReadInt(config, "model.layers", 1, &model->layers));
-  SLUICE_RETURN_IF_ERROR(ReadInt(config, "model.heads", 1, &model->heads));
-  SLUICE_RETURN_IF_ERROR(ReadInt(config, "model.width", 1, &model->width));
-  return ReadInt(config, "model.context", 1, &model->context);
+  SLUICE_RETURN_IF_ERROR(ReadInt(config, "model.layers", &model->layers));
+  SLUICE_RETURN_IF_ERROR(ReadInt(config, "model.heads", &model->heads));
+  SLUICE_RETURN_IF_ERROR(ReadInt(config, "model.width", &model->width));
+  return ReadInt(config, "model.context", &model->context);
 }
 
 absl::Status ReadOptimizer(Config& config, gpt::TrainConfig* train) {
@@ -50,7 +49,7 @@ absl::Status ReadOptimizer(Config& config, gpt::TrainConfig* train) {
   SLUICE_RETURN_IF_ERROR(config.Read("train.states", &states));
   SLUICE_ASSIGN_OR_RETURN(train->states, gpt::ParseStates(states));
   SLUICE_RETURN_IF_ERROR(config.Read("train.learning_rate", &train->learning_rate));
-  SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.warmup_steps", 0, &train->warmup_steps));
+  SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.warmup_steps", &train->warmup_steps));
   SLUICE_RETURN_IF_ERROR(config.Read("train.weight_decay", &train->weight_decay));
   SLUICE_RETURN_IF_ERROR(config.Read("train.beta1", &train->beta1));
   SLUICE_RETURN_IF_ERROR(config.Read("train.beta2", &train->beta2));
@@ -73,13 +72,13 @@ absl::Status ReadRecompute(Config& config, gpt::Recompute* recompute) {
 }
 
 absl::Status ReadLoop(Config& config, gpt::TrainConfig* train) {
-  SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.steps", 1, &train->steps));
-  SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.batch", 1, &train->batch));
-  SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.micro_batches", 1, &train->micro_batches));
-  SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.group_sequences", 1, &train->group_sequences));
-  SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.compute_threads", 1, &train->compute_threads));
-  SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.val_every", 1, &train->val_every));
-  SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.val_batches", 1, &train->val_batches));
+  SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.steps", &train->steps));
+  SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.batch", &train->batch));
+  SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.micro_batches", &train->micro_batches));
+  SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.group_sequences", &train->group_sequences));
+  SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.compute_threads", &train->compute_threads));
+  SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.val_every", &train->val_every));
+  SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.val_batches", &train->val_batches));
   SLUICE_RETURN_IF_ERROR(config.Read("train.val_fraction", &train->val_fraction));
   SLUICE_RETURN_IF_ERROR(ReadRecompute(config, &train->recompute));
   auto seed = static_cast<std::int64_t>(train->seed);
@@ -127,7 +126,7 @@ absl::StatusOr<TrainSettings> ReadTrainSettings(Config& config) {
   SLUICE_RETURN_IF_ERROR(ReadModel(config, &settings.model));
   SLUICE_RETURN_IF_ERROR(ReadOptimizer(config, &settings.train));
   SLUICE_RETURN_IF_ERROR(ReadLoop(config, &settings.train));
-  SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.not_finite_steps", 0, &settings.not_finite_steps));
+  SLUICE_RETURN_IF_ERROR(ReadInt(config, "train.not_finite_steps", &settings.not_finite_steps));
   SLUICE_RETURN_IF_ERROR(ReadSaveEvery(config, &settings.save_every));
   SLUICE_RETURN_IF_ERROR(config.Read("train.texts", &settings.texts));
   SLUICE_RETURN_IF_ERROR(ReadLoad(config, &settings.emulated_load));

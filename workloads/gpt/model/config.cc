@@ -1,9 +1,11 @@
 #include "workloads/gpt/model/config.h"
 
 #include <array>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "fmt/format.h"
 
@@ -97,6 +99,17 @@ absl::StatusOr<StateType> ParseStates(std::string_view name) {
   }
   return absl::InvalidArgumentError(
       fmt::format("\"train.states\" is \"{}\"; allowed are \"fp32\", \"bf16\", \"8bit\"", name));
+}
+
+std::optional<Range> RangeOf(std::string_view key) {
+  const auto of_model = LimitsOf(ModelConfig());
+  const auto of_train = LimitsOf(TrainConfig());
+  std::vector<Limit> limits(of_model.begin(), of_model.end());
+  limits.insert(limits.end(), of_train.begin(), of_train.end());
+  for (const Limit& limit : limits) {
+    if (limit.name == key) return Range{limit.min, limit.max};
+  }
+  return std::nullopt;
 }
 
 absl::Status Check(const ModelConfig& model, const TrainConfig& train) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -57,6 +58,13 @@ struct TrainConfig {
   double val_fraction = 0.1;
   Recompute recompute = Recompute::kNone;
 };
+
+struct Range {
+  double min = 0;
+  double max = 0;
+};
+/// Values that Check allows for a key, as "model.layers". None: the key is not checked.
+std::optional<Range> RangeOf(std::string_view key);
 
 /// Checks both configurations. Errors: InvalidArgument that names the key and the allowed values.
 absl::Status Check(const ModelConfig& model, const TrainConfig& train);

@@ -1,5 +1,6 @@
 #include "tools/train/report/step_text.h"
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 namespace sluice::tools {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 StepRecord Step(int number, double seconds, std::uint64_t bytes) {
@@ -26,6 +28,13 @@ TEST(StepTextTest, SaysWhatTheStepDid) {
             "step    3/30  loss 2.5635  2251.0 ms  stall 225.1 ms\n"
             "    dram-nvme 1.00 in 2.00 out MiB  hbm-dram 1.00 in 1.00 out MiB\n");
   EXPECT_THAT(FormatStep(Step(3, 2.251, 1 << 20), 30, 2.5F), HasSubstr("validation loss 2.5000"));
+}
+
+TEST(StepTextTest, ANaNHasNoSign) {
+  StepRecord step = Step(3, 2.251, 1 << 20);
+  step.loss = -std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THAT(FormatStep(step, 30, -std::numeric_limits<float>::quiet_NaN()),
+              AllOf(HasSubstr(" loss nan "), HasSubstr("validation loss nan")));
 }
 
 TEST(StepTextTest, NoLineIsWiderThanATerminal) {

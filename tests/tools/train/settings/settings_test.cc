@@ -220,8 +220,11 @@ TEST(TrainSettingsTest, ReadsEveryKeyOfTheWorkload) {
 
 TEST(TrainSettingsTest, ErrorsNameTheKey) {
   const std::map<std::string, std::string> cases = {
-      {"train.steps=0", "\"train.steps\" is 0; allowed are 1 and more"},
-      {"train.batch=9223372036854775807", "\"train.batch\" is 9223372036854775807; allowed are 1"},
+      {"train.steps=0", "\"train.steps\" is 0; allowed are 1 to 1000000000"},
+      {"train.batch=9223372036854775807",
+       "\"train.batch\" is 9223372036854775807; allowed are 1 to 65536"},
+      {"train.not_finite_steps=-1",
+       "\"train.not_finite_steps\" is -1; allowed are 0 to 2147483647"},
       {"train.batch=9223372036854775808", "a whole number, at most 9223372036854775807"},
       {"train.seed=-1", "\"train.seed\" is -1; allowed are 0 to 9223372036854775807"},
       {"train.beta1=1", "\"train.beta1\" is 1; allowed are 0 to 0.999999"},
