@@ -105,7 +105,7 @@ class Ticket {
   std::shared_ptr<internal::TicketState> state_;
 };
 
-/// Name and lane of an op.
+/// Name and lane of an op, and its place in the lane.
 struct OpOptions {
   /// Name of the op in schedules, traces and messages.
   std::string name = {};
@@ -113,6 +113,10 @@ struct OpOptions {
   /// may ask for its next op before the current one has its pages. Lanes run beside each other:
   /// threads that run ops at the same time give each thread a lane of its own.
   std::string lane = "gpu";
+  /// Whether the op runs within the open ops of its lane, as blocks nest: these go on only after
+  /// it. Its ticket fails with Aborted ("would deadlock") where they hold what it needs. Else such
+  /// a ticket waits until another thread ends them.
+  bool nested = false;
 };
 
 /// A piece of compute in an iteration, until its destruction, End or EndAfter. Stalls are no part

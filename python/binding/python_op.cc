@@ -57,7 +57,7 @@ PythonOp::PythonOp(std::shared_ptr<Session> session,
     lane_thread_ = std::this_thread::get_id();
     lane = session_->BeginLane(*lane_thread_);
   }
-  op_ = runtime->BeginOp({.name = name_, .lane = *lane});
+  op_ = runtime->BeginOp({.name = name_, .lane = *lane, .nested = true});
 }
 
 PythonOp::~PythonOp() { End(); }

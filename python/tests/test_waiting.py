@@ -90,6 +90,51 @@ def test_a_thread_that_would_wait_for_itself_is_told(runtime):
     tensor.read()
 
 
+def test_threads_that_would_wait_for_each_other_are_told(runtime):
+    one, other = runtime.tensor(10, name="one"), runtime.tensor(10, name="other")
+    both, told = threading.Barrier(2), []
+
+    def lease(first, second):
+        with runtime.lease(first, mode="rw"):
+            both.wait()
+            try:
+                with runtime.lease(second, mode="rw"):
+                    pass
+            except sluice.WouldDeadlock as error:
+                told.append(str(error))
+
+    threads = [in_thread(lambda: lease(one, other)), in_thread(lambda: lease(other, one))]
+    for thread in threads:
+        thread.join()
+    (text,) = told
+    assert "would deadlock: what it needs, pages or room, is held by ops that wait" in text
+
+
+def test_a_lease_that_does_not_fit_beside_the_outer_one_is_told(runtime):
+    large, larger = (runtime.tensor(3 << 18, name=name) for name in ("large", "larger"))
+    with runtime.lease(large), runtime.lease(larger[: 100]):
+        with pytest.raises(sluice.WouldDeadlock, match="op 'lease larger' would deadlock"):
+            runtime.lease(larger).__enter__()
+        with pytest.raises(sluice.TierFull):
+            runtime.lease(large, larger).__enter__()
+    with runtime.lease(larger):
+        pass
+
+
+def test_a_reader_behind_a_writer_that_waits_for_it_is_told(runtime):
+    tensor = runtime.tensor(10, name="shared")
+    with runtime.lease(tensor):
+        with runtime.lease(tensor):
+            pass
+        writer = in_thread(lambda: tensor.write(np.ones(10, np.float32)))
+        with pytest.raises(sluice.WouldDeadlock):
+            while writer.is_alive():
+                with runtime.lease(tensor):
+                    pass
+    writer.join()
+    assert tensor.read().all()
+
+
 @pytest.mark.parametrize("call", [
     "runtime.lease(tensor).__enter__()",
     "tensor.read()",

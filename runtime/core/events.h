@@ -65,6 +65,7 @@ struct Acquire {
   LaneIndex lane = 0;
   NameIndex name = 0;
   std::vector<PageRequest> requests;
+  bool nested = false;  ///< true if the ops of the lane that hold pages go on only after this one
 };
 
 /// A hint of pages that will be wanted soon, or after further ops (Runtime::Prefetch). It has no

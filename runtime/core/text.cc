@@ -19,8 +19,12 @@ std::string Text(const FreePages& e) {
 std::string Text(const BeginIteration& e) { return fmt::format("begin iteration key {}", e.key); }
 std::string Text(const EndIteration&) { return "end iteration"; }
 std::string Text(const Acquire& e) {
-  std::string text =
-      fmt::format("acquire ticket {} op {} lane {} name {}:", e.ticket, e.op, e.lane, e.name);
+  std::string text = fmt::format("acquire ticket {} op {} lane {}{} name {}:",
+                                 e.ticket,
+                                 e.op,
+                                 e.lane,
+                                 e.nested ? ", nested," : "",
+                                 e.name);
   for (const PageRequest& r : e.requests) {
     text += fmt::format(" {}@{}/{}", r.page, r.tier, static_cast<int>(r.mode));
   }

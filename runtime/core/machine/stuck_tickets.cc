@@ -28,10 +28,10 @@ FailTicket StuckTickets::WhyStuck(const Ticket& ticket, TierIndex tier) const {
   return {ticket.number, TicketFailure::kTierFull, kNoPage, tier};
 }
 
-/// Whether the op, which holds pages, goes on only after the ticket: it is its own, or one of an
-/// earlier op of its lane.
+/// Whether the op, which holds pages, goes on only after the ticket: it is its own, one of an
+/// earlier op of its lane, or one of an op that is nested in it.
 bool StuckTickets::WaitsFor(OpNumber op, const Holder& holder, const Ticket& ticket) {
-  return ticket.op == op || (ticket.lane == holder.lane && ticket.op < op);
+  return ticket.op == op || (ticket.lane == holder.lane && (ticket.nested || ticket.op < op));
 }
 
 /// Called when nothing is in flight or leased, so room is all that the tickets lack. One that can

@@ -28,6 +28,7 @@ void Tickets::On(const Acquire& event) {
   ticket->number = event.ticket;
   ticket->op = event.op;
   ticket->lane = event.lane;
+  ticket->nested = event.nested;
   if (expected) ticket->position = m_.book.last();
   ticket->needs.reserve(event.requests.size());
   for (const PageRequest& request : event.requests) {

@@ -60,6 +60,7 @@ struct Ticket {
   TicketNumber number = 0;
   OpNumber op = 0;
   LaneIndex lane = 0;
+  bool nested = false;         ///< true if ops of the lane that hold pages go on only after it
   Position position = kNever;  ///< position of the ticket's step in the schedule
   std::uint64_t arrival = 0;
   bool granted = false;

@@ -25,6 +25,7 @@ class OpState {
     core::OpNumber number = 0;
     core::NameIndex name_index = 0;
     core::LaneIndex lane_index = 0;
+    bool nested = false;
     std::string name;
   };
   OpState(std::weak_ptr<RuntimeState> runtime, Identity identity, engine::OpRecord record)

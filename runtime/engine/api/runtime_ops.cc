@@ -64,6 +64,7 @@ std::shared_ptr<OpState> RuntimeState::BeginOp(OpOptions options) {
   identity.number = next_op_++;
   identity.name_index = op_names_.IndexOf(options.name);
   identity.lane_index = lanes_.IndexOf(options.lane);
+  identity.nested = options.nested;
   engine::OpRecord record = recorder_.BeginOp(options.name, options.lane);
   identity.name = std::move(options.name);
   return engine::MakeOwned<OpState>(weak_from_this(), std::move(identity), std::move(record));
@@ -93,6 +94,7 @@ std::shared_ptr<TicketState> RuntimeState::AcquireAll(
   event.lane = op->identity().lane_index;
   event.name = op->identity().name_index;
   event.requests = draft->requests;
+  event.nested = op->identity().nested;
   auto ticket = engine::MakeOwned<TicketState>(
       event.ticket,
       *std::move(draft),

@@ -122,7 +122,9 @@ absl::Status TicketFailureStatus(const core::FailTicket& failure,
       return TooLarge(failure, ticket, facts.tiers, facts.budget);
     case core::TicketFailure::kWouldDeadlock:
       return absl::AbortedError(
-          fmt::format("op '{}' would deadlock: other ops hold what it needs and wait themselves",
+          fmt::format("op '{}' would deadlock: what it needs, pages or room, is held by ops that "
+                      "wait for it, or wait themselves; ask for all in one request, or give some "
+                      "back first",
                       ticket.op().identity().name));
     case core::TicketFailure::kPageLost:
       return PageLost(failure, ticket, facts.tiers, facts.faults);

@@ -48,14 +48,17 @@ class CoreFixture : public ::testing::Test {
                        OpNumber op = 0,
                        LaneIndex lane = 0,
                        NameIndex name = 0) {
-    const TicketNumber ticket = next_ticket_++;
-    actions_ = driver_->Send(core::Acquire{
-        .ticket = ticket,
-        .op = op == 0 ? 1000 + ticket : op,
-        .lane = lane,
-        .name = name,
-        .requests = std::move(requests),
-    });
+    return Acquire({.op = op, .lane = lane, .name = name, .requests = std::move(requests)});
+  }
+  /// An op within those of its lane that hold pages.
+  TicketNumber AcquireNested(std::vector<PageRequest> requests, OpNumber op, LaneIndex lane) {
+    return Acquire({.op = op, .lane = lane, .requests = std::move(requests), .nested = true});
+  }
+  TicketNumber Acquire(core::Acquire acquire) {
+    acquire.ticket = next_ticket_++;
+    if (acquire.op == 0) acquire.op = 1000 + acquire.ticket;
+    const TicketNumber ticket = acquire.ticket;
+    actions_ = driver_->Send(std::move(acquire));
     return ticket;
   }
   /// Ends all of the ticket's leases.

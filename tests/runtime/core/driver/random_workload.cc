@@ -141,17 +141,22 @@ void RandomWorkload::BeginNextIteration() {
   for (Worker& worker : workers_) worker.next_step = 0;
 }
 
-void RandomWorkload::AcquireFor(std::uint32_t index, const OpPlan& plan) {
+/// `nested`: by an op of its own, within that of the worker.
+void RandomWorkload::AcquireFor(std::uint32_t index, const OpPlan& plan, bool nested) {
   Worker& worker = workers_[index];
   worker.state = State::kWaiting;
-  worker.waiting = Ask(index, worker.op, plan);
+  worker.waiting = Ask(index, nested ? next_op_++ : worker.op, plan, nested);
   if (random_.Chance(100)) driver_.SetTimer(1 + random_.Below(kHoldMax), index);
 }
 
-TicketNumber RandomWorkload::Ask(std::uint32_t lane, OpNumber op, const OpPlan& plan) {
+TicketNumber RandomWorkload::Ask(std::uint32_t lane, OpNumber op, const OpPlan& plan, bool nested) {
   const TicketNumber ticket = next_ticket_++;
-  driver_.Send(Acquire{
-      .ticket = ticket, .op = op, .lane = lane, .name = plan.name, .requests = plan.requests});
+  driver_.Send(Acquire{.ticket = ticket,
+                       .op = op,
+                       .lane = lane,
+                       .name = plan.name,
+                       .requests = plan.requests,
+                       .nested = nested});
   if (scenario_.driver.under_way && random_.Chance(700)) driver_.Send(GrantUnderWay{ticket});
   return ticket;
 }
@@ -188,7 +193,7 @@ void RandomWorkload::TakeUpAhead(std::uint32_t index) {
 void RandomWorkload::Hold(std::uint32_t index) {
   Worker& worker = workers_[index];
   if (!scenario_.iterations && !winding_down_ && worker.held.size() < 3 && random_.Chance(150)) {
-    return AcquireFor(index, RandomOp(false));
+    return AcquireFor(index, RandomOp(false), random_.Chance(500));
   }
   ReleaseSome(index);
   if (worker.held.empty()) return EndOp(index);

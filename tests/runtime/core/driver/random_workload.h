@@ -64,8 +64,8 @@ class RandomWorkload {
   void StartOp(std::uint32_t worker);
   bool NextPlan(Worker* worker, std::uint32_t lane);
   void Hold(std::uint32_t worker);
-  void AcquireFor(std::uint32_t worker, const OpPlan& plan);
-  TicketNumber Ask(std::uint32_t lane, OpNumber op, const OpPlan& plan);
+  void AcquireFor(std::uint32_t worker, const OpPlan& plan, bool nested = false);
+  TicketNumber Ask(std::uint32_t lane, OpNumber op, const OpPlan& plan, bool nested = false);
   void AskAhead(std::uint32_t worker);
   void TakeUpAhead(std::uint32_t worker);
   void OnGranted(TicketNumber ticket);

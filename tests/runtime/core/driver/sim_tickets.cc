@@ -136,8 +136,11 @@ void SimTickets::CheckDeadlock(const FailTicket& fail) {
 
 bool SimTickets::Waiting(OpNumber op) const {
   const LaneIndex lane = lanes_.at(op);
-  return std::any_of(waiting_.begin(), waiting_.upper_bound(op), [&](const auto& other) {
-    return !other.second.empty() && (other.first == op || lanes_.at(other.first) == lane);
+  return std::any_of(waiting_.begin(), waiting_.end(), [&](const auto& other) {
+    const auto& [asking, tickets] = other;
+    if (tickets.empty() || asking == op) return !tickets.empty();
+    const bool nested = tickets_.at(*tickets.begin()).acquire.nested;
+    return lanes_.at(asking) == lane && (asking < op || nested);
   });
 }
 

@@ -113,6 +113,67 @@ TEST_F(LimitsTest, OpThatAsksAgainAfterTheNextOfItsLaneHoldsItsPagesIsTold) {
   EXPECT_EQ(FailureOf(more).reason, TicketFailure::kWouldDeadlock);
 }
 
+/// The outer op holds its pages until the inner one is over.
+TEST_F(LimitsTest, ANestedOpThatNeedsWhatTheOuterOneHoldsIsTold) {
+  Create(8, 1);
+  const TicketNumber outer = Acquire(Writes(0, 2), 1, 1);
+  driver().Drain();
+  ASSERT_TRUE(Granted(outer));
+  const TicketNumber inner = AcquireNested({Write(0)}, 2, 1);
+  driver().Drain();
+  EXPECT_EQ(FailureOf(inner).reason, TicketFailure::kWouldDeadlock) << "the page";
+  const TicketNumber large = AcquireNested(Writes(2, 3), 3, 1);
+  driver().Drain();
+  EXPECT_EQ(FailureOf(large).reason, TicketFailure::kWouldDeadlock) << "the room";
+  const TicketNumber fits = AcquireNested(Writes(2, 2), 4, 1);
+  driver().Drain();
+  EXPECT_TRUE(Granted(fits));
+}
+
+TEST_F(LimitsTest, NestedOpsThatTakePagesInOppositeOrderAreTold) {
+  Create(8, 1);
+  const TicketNumber one = Acquire({Write(0)}, 1, 1);
+  const TicketNumber other = Acquire({Write(1)}, 2, 2);
+  driver().Drain();
+  ASSERT_TRUE(Granted(one) && Granted(other));
+  const TicketNumber waits = AcquireNested({Write(1)}, 3, 1);
+  driver().Drain();
+  EXPECT_TRUE(Open(waits)) << "the other lane runs";
+  const TicketNumber told = AcquireNested({Write(0)}, 4, 2);
+  driver().Drain();
+  EXPECT_EQ(FailureOf(told).reason, TicketFailure::kWouldDeadlock);
+  Release(other);
+  driver().Drain();
+  EXPECT_TRUE(Granted(waits));
+}
+
+/// A reader within a reader comes behind the writer that waits for the outer one.
+TEST_F(LimitsTest, ANestedReaderBehindAWriterIsTold) {
+  Create(2, 1);
+  const TicketNumber outer = Acquire({Read(0)}, 1, 1);
+  driver().Drain();
+  ASSERT_TRUE(Granted(outer));
+  const TicketNumber writer = AcquireNested({Write(0)}, 2, 2);
+  const TicketNumber inner = AcquireNested({Read(0)}, 3, 1);
+  driver().Drain();
+  EXPECT_EQ(FailureOf(inner).reason, TicketFailure::kWouldDeadlock);
+  Release(outer);
+  driver().Drain();
+  EXPECT_TRUE(Granted(writer));
+}
+
+TEST_F(LimitsTest, AnOpOfALaneThatIsNotNestedWaits) {
+  Create(8, 1);
+  const TicketNumber holder = Acquire({Write(0)}, 1, 1);
+  driver().Drain();
+  const TicketNumber next = Acquire({Write(0)}, 2, 1);
+  driver().Drain();
+  EXPECT_TRUE(Open(next));
+  Release(holder);
+  driver().Drain();
+  EXPECT_TRUE(Granted(next));
+}
+
 TEST_F(LimitsTest, WaitingOpThatHoldsNothingIsNoDeadlock) {
   Create(8, 1);
   const TicketNumber holder = Acquire(Writes(0, 4), 1);
