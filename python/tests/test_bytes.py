@@ -148,3 +148,16 @@ def test_strided_arrays_and_torch_tensors_are_written_in_their_order(runtime):
     assert np.array_equal(tensor.read(), values.T)
     tensor.write(torch.from_numpy(values * 3).t())
     assert np.array_equal(tensor.read(), values.T * 3)
+
+
+def test_autograd_sees_what_is_read_into_a_torch_tensor(runtime):
+    tensor = runtime.tensor((4, 4), name="batch")
+    tensor.write(np.full((4, 4), 5, np.float32))
+    weights = torch.ones(4, 4, requires_grad=True)
+    batch = torch.ones(4, 4)
+    loss = (batch @ weights).sum()
+    tensor.read(out=batch)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+    with torch.inference_mode():
+        assert tensor.read(out=torch.empty(4, 4)).eq(5).all()

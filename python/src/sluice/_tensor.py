@@ -65,6 +65,8 @@ class Tensor:
         self._torch_lock = threading.Lock()
         # Torch storages on the tensor's memory by tier; each lives as long as its torch tensors.
         self._storages: dict[str, weakref.ref[torch.UntypedStorage]] = {}
+        # An empty tensor: it has the version of all torch tensors of this one. None: there were none.
+        self._version: Optional[torch.Tensor] = None
 
     @property
     def name(self) -> str:
@@ -96,7 +98,10 @@ class Tensor:
         Any size works with any budget. Waits for leases of the same bytes.
         Raises InvalidArgument (also for ``numpy()`` of this tensor: pass a copy), and as ``Runtime.lease``; then a part may have been copied.
         """
-        _core.copy_in(self._state, _torch.bytes_of(values, self, writable=False), 0)
+        try:
+            _core.copy_in(self._state, _torch.bytes_of(values, self, writable=False), 0)
+        finally:
+            _torch.note_write(self._version)
 
     def read(self, out: "Optional[np.ndarray[Any, Any] | torch.Tensor]" = None) -> Any:
         """Copies the elements into ``out``, or into a new NumPy array, and returns it.
@@ -106,7 +111,10 @@ class Tensor:
         """
         if out is None:
             out = np.empty(self._shape, self._dtype.numpy())
-        _core.copy_out(self._state, _torch.bytes_of(out, self, writable=True), 0)
+        try:
+            _core.copy_out(self._state, _torch.bytes_of(out, self, writable=True), 0)
+        finally:
+            _torch.note_write(out)
         return out
 
     def numpy(self) -> "np.ndarray[Any, Any]":
@@ -130,6 +138,7 @@ class Tensor:
     def discard(self) -> None:
         """Declares the content dead: nothing is written for it, and it reads as zeros."""
         _core.discard(self._state)
+        _torch.note_write(self._version)
 
     def free(self) -> None:
         """Frees the tensor now. Raises FailedPrecondition while arrays or torch tensors use it."""
