@@ -221,6 +221,22 @@ def test_hooks_end_with_the_optimizer(runtime, seed):
     assert sum(len(each) for each in own) == 0
 
 
+@pytest.mark.parametrize("part", ["", "layers.2", "attention", "scales"])
+def test_a_state_that_is_loaded_beside_an_update_is_not_undone(runtime, seed, part):
+    model = model_of(seed)
+    best = copy.deepcopy(model.state_dict())
+    optimizer = overlapped(model, runtime)
+    module = model.get_submodule(part)
+    loaded = {name.removeprefix(f"{part}."): value for name, value in best.items() if name.startswith(part)}
+    for step in range(3):
+        loss_of(model, step).backward()
+        optimizer.step()
+        module.load_state_dict(loaded)
+        optimizer.wait()
+        assert all(torch.equal(value, loaded[name]) for name, value in module.state_dict().items())
+        optimizer.zero_grad()
+
+
 def test_both_kinds_of_overlap_are_refused(runtime, seed):
     with pytest.raises(sluice.InvalidArgument, match="overlap=True and step_in_backward=True"):
         overlapped(model_of(seed), runtime, step_in_backward=True)

@@ -24,13 +24,14 @@ _LISTS = (torch.nn.ParameterList, torch.nn.ParameterDict)
 class Overlap:
     """The parameters of the last step that nobody has waited for.
 
-    A module waits for its own before its forward and its state_dict. A gradient of one that no
+    A module waits for its own before its forward, state_dict and load_state_dict. A gradient of one that no
     module has waited for is an error: something else has read it, perhaps before its update.
     """
 
     def __init__(self, optimizer: "PagedOptimizer") -> None:
         self._unread: dict[int, Slot] = {}  # key: id(tensor)
-        # Modules that have parameters of the optimizer, and the hooks before their state_dict.
+        # Modules that have parameters of the optimizer, and the hooks before their state_dict and
+        # load_state_dict.
         self._known: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._hook = _Hook(optimizer)
         self._handle = torch.nn.modules.module.register_module_forward_pre_hook(self._hook)
@@ -47,8 +48,9 @@ class Overlap:
         """Ends the step and removes the hooks, so that modules no longer wait."""
         self.end()
         self._handle.remove()
-        for handle in list(self._known.values()):
-            handle.remove()
+        for handles in list(self._known.values()):
+            for handle in handles:
+                handle.remove()
 
     @property
     def all_read(self) -> bool:
@@ -56,18 +58,27 @@ class Overlap:
         return not self._unread
 
     def before(self, module: Any, optimizer: "PagedOptimizer") -> None:
-        """Waits for the parameters that a module is about to read."""
+        """Waits for the parameters that a module is about to read, or to write."""
         if not self._unread and module in self._known:
             return
         parameters = list(_read_by(module))
         if module not in self._known and any(id(each) in optimizer._slots for each in parameters):
-            self._known[module] = module.register_state_dict_pre_hook(self._hook)
+            self._watch(module)
         for parameter in parameters:
             slot = self._unread.get(id(parameter))
             if slot is not None:
                 if not optimizer._core.wait_for(slot.group, True):
                     optimizer._wait()  # raises what the update has met
                 self._unread.pop(id(parameter), None)
+
+    def _watch(self, module: Any) -> None:
+        """Has a module, and those below it, wait before a state dict of theirs is made or loaded."""
+        for each in module.modules():
+            if each not in self._known:
+                self._known[each] = (
+                    each.register_state_dict_pre_hook(self._hook),
+                    each.register_load_state_dict_pre_hook(self._hook),
+                )
 
     def check_read(self, slot: Slot) -> None:
         """Raises FailedPrecondition for a gradient of a parameter that no module has waited for."""
@@ -89,7 +100,7 @@ def _read_by(module: Any) -> Iterable[Any]:
 
 
 class _Hook:
-    """A hook of all modules, before forward and state_dict, that does not keep the optimizer."""
+    """A hook of modules, before forward, state_dict and load_state_dict. It keeps no optimizer."""
 
     def __init__(self, optimizer: Optional["PagedOptimizer"]) -> None:
         self._optimizer = None if optimizer is None else weakref.ref(optimizer)
