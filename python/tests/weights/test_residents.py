@@ -3,11 +3,12 @@
 import itertools
 import sys
 
-from sluice.torch._streaming import _residents
+from sluice.torch._streaming import _changes, _residents
 from sluice.torch._streaming._expert_policies import Guarded
 from sluice.torch._streaming._residents import Expert, Residents
 
 PAGE = 4096
+FILES = (_changes.__file__, _residents.__file__)
 
 
 def experts_of(pages):
@@ -52,7 +53,7 @@ def interrupted(call, at):
     events = itertools.count(1)
 
     def interrupt(frame, event, arg):
-        if event in ("call", "c_return") and frame.f_code.co_filename == _residents.__file__:
+        if event in ("call", "c_return") and frame.f_code.co_filename in FILES:
             if next(events) == at:
                 sys.setprofile(None)
                 raise KeyboardInterrupt

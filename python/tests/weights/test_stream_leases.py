@@ -1,12 +1,19 @@
 """Leases of a model that streams: what runs, fails or is interrupted leaves none."""
 
+import itertools
+import sys
 import threading
+import time
 
 import checkpoints
 import pytest
 import torch
 from checkpoints import MODELS, PAGE, Blocks, leases_of, stream_of
 
+from sluice.torch._streaming import _changes, _units
+
+# Code in which threads of a unit wait for each other and tell each other.
+FILES = (threading.__file__, _changes.__file__, _units.__file__)
 # Pages of models whose layers are leased whole, and so small ones that layers are divided.
 PAGES = [PAGE, 4096]
 
@@ -148,3 +155,66 @@ def test_a_stray_write_names_the_weight(run_program, tmp_path):
     )
     assert code == -11, errors
     assert "blocks.3.up.weight" in errors and "outside a lease" in errors
+
+
+def interrupted(call, at, begun=lambda: True):
+    """Whether Ctrl-C comes at an event of a call, the ``at``-th where threads of a unit wait and tell.
+
+    begun
+        Whether events count already.
+    """
+    events = itertools.count(1)
+
+    def interrupt(frame, event, arg):
+        if event in ("call", "c_return", "return") and frame.f_code.co_filename in FILES:
+            if begun() and next(events) == at:
+                sys.setprofile(None)
+                raise KeyboardInterrupt
+
+    sys.setprofile(interrupt)
+    try:
+        call()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.setprofile(None)
+    return False
+
+
+@pytest.mark.parametrize("waits", [False, True], ids=["alone", "another waits"])
+def test_an_interrupt_anywhere_keeps_no_other_thread(waits, tmp_path, monkeypatch):
+    resident, model = Blocks(blocks=1), Blocks(blocks=1)
+    path = checkpoints.save(tmp_path / "m.safetensors", resident)
+    x = torch.randn(3, 128)
+    right, seen = resident(x), []
+    with stream_of(model, path, share=1.5) as stream, torch.no_grad():
+        unit, lease = stream._units[0], stream._units[0]._lease
+        other, begun = None, not waits
+
+        def start_other():
+            nonlocal other
+            other = threading.Thread(target=lambda: seen.append(model(x)), daemon=True)
+            other.start()
+
+        def lease_while_other_waits(*words):
+            nonlocal begun
+            monkeypatch.setattr(unit, "_lease", lease)
+            start_other()
+            while not unit._changes._waiting:
+                time.sleep(0.001)
+            begun = True
+            return lease(*words)
+
+        for at in itertools.count(1):
+            if waits:
+                monkeypatch.setattr(unit, "_lease", lease_while_other_waits)
+            came = interrupted(lambda: model(x), at, lambda: begun)
+            if not waits:
+                start_other()
+            other.join(60)
+            assert not other.is_alive() and torch.equal(seen.pop(), right), at
+            assert torch.equal(model(x), right) and not leases_of(stream), at
+            begun = not waits
+            if not came:
+                break
+        assert at > 20

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterable, Set
 
 from ... import _core
+from ._changes import Changes
 from ._expert_policies import Guarded, Key
 
 
@@ -62,7 +63,7 @@ class Residents:
         self._pages: dict[int, int] = {}
         # Whether the numbers are right: not during a count, nor after an interrupt in it.
         self._counted = True
-        self._changed = threading.Condition()
+        self._changes = Changes()
 
     def use(self, run: object, expert: Expert, soon: Set[Expert]) -> None:
         """Keeps the expert resident until ``leave``. Waits for others in use, if there is no room.
@@ -72,29 +73,33 @@ class Residents:
 
         Raises InvalidArgument, as the policy does.
         """
-        with self._changed:
+        with self._changes.lock:
             self._policy.touch(expert.key)
-            while not self._enter(run, expert, soon, soon_may_leave=True):
-                self._changed.wait()
+        while True:
+            with self._changes.lock:
+                if self._enter(run, expert, soon, soon_may_leave=True):
+                    return
+                left = self._changes.next()
+            left.acquire()
 
     def ask(self, run: object, expert: Expert, soon: Set[Expert]) -> bool:
         """Makes the expert resident like ``use``, if there is room now. Raises InvalidArgument."""
-        with self._changed:
+        with self._changes.lock:
             return self._enter(run, expert, soon, soon_may_leave=False)
 
     def leave(self, run: object, experts: Iterable[Expert]) -> None:
         """Ends what ``use`` and ``ask`` began, as far as they came."""
-        with self._changed:
+        with self._changes.lock:
             for expert in experts:
                 used = run in expert.users
                 expert.users.discard(run)
                 if used and not expert.users and not expert.is_leased:
                     self._drop(expert)
-            self._changed.notify_all()
+            self._changes.tell()
 
     def drop_all(self) -> None:
         """Ends all leases. To be called while no layer runs."""
-        with self._changed:
+        with self._changes.lock:
             for expert in list(self._experts.values()):
                 self._drop(expert)
 
@@ -104,7 +109,7 @@ class Residents:
     @property
     def in_use(self) -> list[str]:
         """Names of experts that layers use, or have asked for."""
-        with self._changed:
+        with self._changes.lock:
             return [expert.name for expert in self._experts.values() if expert.users]
 
     def _enter(self, run: object, expert: Expert, soon: Set[Expert], soon_may_leave: bool) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, NoReturn, Optional, Protocol
 import torch
 
 from ... import _core, errors
+from ._changes import Changes
 from ._slots import Slot, refuse_copy, request_of
 
 
@@ -119,8 +120,8 @@ class Unit:
         self._requests = [request_of(slot.weight) for slot in self._slots]
         self._room = room
         self.pages = self._pages(room.page_bytes)
-        # A thread that leases notifies the others at the end. None has the lock while it waits for pages.
-        self._changed = threading.Condition()
+        # A thread that leases tells the others at the end. None has the lock while it waits for pages.
+        self._changes = Changes()
         self._leasing: Optional[object] = None  # the entry that leases for all
         self._inside: set[object] = set()
         self._op: Optional[_core.Op] = None
@@ -158,29 +159,31 @@ class Unit:
             self._room.enter(entry, self)
             if self._is_to_lease(entry, leaving):
                 self._lease(None, leaving.leases)
-                with self._changed:
+                with self._changes.lock:
                     self._inside.add(entry)
         finally:
-            with self._changed:
+            with self._changes.lock:
                 self._end_leasing(entry)
             leaving.give_back()
 
     def _is_to_lease(self, entry: object, leaving: "Leaving") -> bool:
         """Whether the entry is to lease the weights; else they are leased, and it is inside."""
-        with self._changed:
-            while self._leasing is not None:
-                leaving.give_back()  # the other thread may wait for their frames
-                self._changed.wait()
-            if self._inside:
-                self._inside.add(entry)
-                return False
-            self._leasing = entry
-            return True
+        while True:
+            with self._changes.lock:
+                if self._leasing is None:
+                    if not self._inside:
+                        self._leasing = entry
+                        return True
+                    self._inside.add(entry)
+                    return False
+                ended = self._changes.next()
+            leaving.give_back()  # the other thread may wait for their frames
+            ended.acquire()
 
     def _end_leasing(self, entry: object) -> None:
         if self._leasing is entry:
+            self._changes.tell()  # first: after an interrupt the next call tells again
             self._leasing = None
-            self._changed.notify_all()
 
     def leave(self, entry: object, done: bool = False,
               leases: Optional[list[_core.HeldLease]] = None) -> None:
@@ -188,7 +191,7 @@ class Unit:
         back instead.
         """
         self._room.leave(entry)
-        with self._changed:
+        with self._changes.lock:
             self._inside.discard(entry)
             self._end_leasing(entry)
             if self._inside or self._leasing is not None:
