@@ -189,6 +189,21 @@ def test_a_model_that_streams_is_not_copied_moved_or_replaced(path):
             model(torch.randn(3, 128))
 
 
+def test_a_state_is_not_loaded_into_weights_of_the_files(path):
+    model = Blocks()
+    state = {name: torch.zeros_like(value) for name, value in model.state_dict().items()}
+    x = torch.randn(3, 128)
+    with stream(model, path), torch.no_grad():
+        right = model(x)
+        model.extra = torch.nn.Linear(2, 2)
+        for module, loaded in ((model, state), (model.first, {"bias": state["first.bias"]})):
+            with pytest.raises(sluice.FailedPrecondition, match="'first..*' shows a file"):
+                module.load_state_dict(loaded, strict=False)
+        model.load_state_dict({"extra.bias": torch.full((2,), 5.0)}, strict=False)  # an adapter's load
+        assert model.extra.bias.eq(5).all() and torch.equal(model(x), right)
+    assert not any(module._load_state_dict_pre_hooks for module in model.modules())
+
+
 def test_a_stream_is_not_closed_while_the_model_runs(path):
     model = Blocks()
     with stream(model, path) as found, torch.no_grad():

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from typing import TYPE_CHECKING, NoReturn, Optional
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NoReturn, Optional
 
 import torch
 from torch.utils.hooks import RemovableHandle
@@ -42,7 +43,7 @@ class Slot:
     # The units that lease the weight: with a tie several do at once.
     users: set[object] = dataclasses.field(default_factory=set)
     lock: threading.Lock = dataclasses.field(default_factory=threading.Lock)
-    # Hooks by which state dicts raise that would have the parameter while it is on meta.
+    # Hooks by which state dicts raise that would write the parameter, or have it on meta.
     guards: list[RemovableHandle] = dataclasses.field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -81,10 +82,20 @@ class Slot:
         self.original.__dict__.update(original.__dict__)
 
     def guard(self) -> None:
-        """Has state dicts raise, until ``end``, where they would have the parameter on meta."""
+        """Has state dicts raise, until ``end``, that would write the parameter, or have it on meta."""
+        self.guards += [module.register_load_state_dict_pre_hook(self._refuse_loading)
+                        for module, _ in self.places]
         if self.hidden is not None:
             self.guards += [module.register_state_dict_pre_hook(self._refuse_saving)
                             for module, _ in self.places]
+
+    def _refuse_loading(self, module: torch.nn.Module, state: Mapping[str, Any], prefix: str,
+                        *_: object) -> None:
+        if any(each is module and prefix + name in state for each, name in self.places):
+            raise errors.FailedPrecondition(
+                f"parameter '{self.names[0]}' shows a file of the checkpoint, and load_state_dict would "
+                "write to it: close the stream first, and load the model into memory"
+            )
 
     def _refuse_saving(self, *_: object) -> NoReturn:
         raise errors.FailedPrecondition(
