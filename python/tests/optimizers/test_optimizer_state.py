@@ -231,6 +231,19 @@ def test_broken_state_dicts_and_paths_are_named(runtime, spill):
     assert optimizer.load(spill) == "bytes"
 
 
+def test_states_go_to_no_other_place_than_the_directory_that_was_named(make_runtime, spill, seed):
+    place = spill / "gone"
+    place.mkdir(mode=0o700)
+    parameters = optimizing.parameters(seed)
+    optimizer = sluice.torch.AdamW(parameters, runtime=make_runtime(nvme=place))
+    for parameter in parameters:
+        parameter.grad = torch.ones_like(parameter)
+    optimizer.step()
+    place.rmdir()
+    with pytest.raises(sluice.TierFull, match=f"{place} takes no file of the .* bytes of the states"):
+        optimizer.state_dict()
+
+
 def end_in_the_middle(monkeypatch, call, at):
     """Has the load of a state dict end before it writes a parameter: the first is number 1."""
     write, written = _states.Loaded.write, []

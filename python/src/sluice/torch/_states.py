@@ -37,14 +37,14 @@ class Spill:
         size = sum(_aligned(4 * count) for count in counts)
         if size == 0:
             return
-        place = directory if os.path.isdir(directory) else tempfile.gettempdir()
+        place = directory or tempfile.gettempdir()
         try:
             with tempfile.TemporaryFile(dir=place) as file:
                 os.posix_fallocate(file.fileno(), 0, size)
                 self._map = mmap.mmap(file.fileno(), size)
         except OSError as error:
             raise errors.TierFull(
-                f"state_dict: {place} has no room for the {size} bytes of the states: {error}"
+                f"state_dict: {place} takes no file of the {size} bytes of the states: {error}"
             ) from error
 
     def take(self, shape: tuple[int, ...], count: int) -> Any:
