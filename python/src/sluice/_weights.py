@@ -127,14 +127,14 @@ class Weights(Mapping[str, Weight]):
     def _fused(self, name: str, shape: tuple[int, ...], parts: Sequence[Weight]) -> Weight:
         """A weight of the bytes of others, one behind the other. It is not kept here.
 
-        Workers put it together when it is leased. Outside a lease a touch is a SIGSEGV, unless it is
-        in dram. Raises InvalidArgument.
+        Workers put it together when it is leased. Outside a lease a touch is a SIGSEGV. Raises
+        InvalidArgument.
         """
         self._refuse_parts(name, shape, parts)
         states = [each.tensor._state for each in parts if each.tensor is not None]
         nbytes = sum(each.nbytes for each in parts)
         state = _core.join_tensors(
-            self._runtime._session, name, states, nbytes, self._off_lease) if states else None
+            self._runtime._session, name, states, nbytes, "none") if states else None
         return self._weight(name, shape, parts[0].type, nbytes, parts[0].file, state)
 
     def _refuse_parts(self, name: str, shape: tuple[int, ...], parts: Sequence[Weight]) -> None:

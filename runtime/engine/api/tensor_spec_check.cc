@@ -112,8 +112,8 @@ absl::Status CheckTensorSpecs(std::span<const TensorSpec> specs) {
     }
     if (spec.off_lease == OffLease::kReadable && spec.lowest == TierKind::kHbm) {
       return absl::InvalidArgumentError(
-          fmt::format("tensor '{}' is never in dram (lowest is hbm), where off_lease = kReadable "
-                      "shows it: lower its `lowest`, or use OffLease::kNone",
+          fmt::format("tensor '{}' is never in dram (lowest is hbm), where off_lease = readable "
+                      "shows it: lower its `lowest`, or set off_lease to none",
                       spec.name));
     }
     SLUICE_RETURN_IF_ERROR(CheckFileHome(spec, specs));

@@ -148,8 +148,8 @@ absl::StatusOr<ResolvedAccess> TensorTable::ResolveOne(const Access& access,
   }
   if (segment->parts().read_only && access.mode != AccessMode::kRead) {
     return absl::InvalidArgumentError(
-        fmt::format("tensor '{}' is only read: its file home is read-only; lease it with "
-                    "AccessMode::kRead, or copy it into a tensor of its own",
+        fmt::format("tensor '{}' is only read: its file home is read-only; lease it to "
+                    "read, or copy it into a tensor of its own",
                     tensor->spec.name));
   }
   resolved.tier_id = wanted;

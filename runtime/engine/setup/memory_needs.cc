@@ -129,7 +129,8 @@ absl::Status CheckViewPages(std::uint64_t pages, const TierSet& tiers) {
   if (needed <= limits.max_map_count) return absl::OkStatus();
   return absl::ResourceExhaustedError(fmt::format(
       "{} pages of tensors that are readable outside a lease, the frames and the process may need "
-      "{} mappings, vm.max_map_count allows {}: raise it, use larger pages, or OffLease::kNone",
+      "{} mappings, vm.max_map_count allows {}: raise it, use larger pages, or set off_lease to "
+      "none",
       pages,
       needed,
       limits.max_map_count));

@@ -45,7 +45,7 @@ absl::Status CheckSameLayout(const std::string& saved,
   const std::string difference = LayoutDifference(saved, here);
   if (difference.empty()) return absl::OkStatus();
   return Invalid(
-      "{} in {} is of another optimizer: {}; before Load make one of the same kind, state, seed "
+      "{} in {} is of another optimizer: {}; load into one of the same kind, state, seed "
       "and groups",
       kStateFileName,
       directory,
