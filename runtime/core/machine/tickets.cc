@@ -66,6 +66,22 @@ bool Tickets::RefuseLost(const Acquire& event) {
   return false;
 }
 
+/// Queues a need behind the others of the page. A reader within a reader of its lane goes before
+/// the writers, which wait for the outer one.
+void Tickets::Queue(Need& need) {
+  std::vector<Need*>& queue = m_.page(need.request.page).queue;
+  auto place = queue.end();
+  if (need.ticket->nested && !IsWrite(need.request.mode)) {
+    const auto writer = std::find_if(
+        queue.begin(), queue.end(), [](const Need* each) { return IsWrite(each->request.mode); });
+    const bool within = std::any_of(queue.begin(), writer, [&](const Need* each) {
+      return each->ticket->granted && each->ticket->lane == need.ticket->lane;
+    });
+    if (within) place = writer;
+  }
+  queue.insert(place, &need);
+}
+
 void Tickets::QueueNeeds(std::unique_ptr<Ticket> owned) {
   Ticket& ticket = *owned;
   ticket.arrival = m_.next_arrival++;
@@ -77,7 +93,7 @@ void Tickets::QueueNeeds(std::unique_ptr<Ticket> owned) {
   for (std::uint32_t i = 0; i < ticket.needs.size(); ++i) {
     Need& need = ticket.needs[i];
     Page& p = m_.page(need.request.page);
-    p.queue.push_back(&need);
+    Queue(need);
     RefreshLocks(need.request.page);
     m_.facts.Update(need.request.page);
     CountPrefetch(p, need.request.tier, need.ready);

@@ -41,6 +41,7 @@ class Tickets {
  private:
   bool RefuseTooLarge(const Acquire& event);
   bool RefuseLost(const Acquire& event);
+  void Queue(Need& need);
   void QueueNeeds(std::unique_ptr<Ticket> ticket);
   void Dequeue(Ticket& ticket);
   void NoteHead();

@@ -124,6 +124,12 @@ TEST(TrainMemoryTest, ASumBeyondTheCgroupIsRefusedAtOnce) {
                     HasSubstr(fs::path(cgroup.processes()).parent_path().string() + "/memory."),
                     HasSubstr("lower tiers.dram.bytes or tiers.hbm.bytes")));
   EXPECT_EQ(command.output(), "") << "before any work";
+
+  std::vector<std::string> large = Budgets(kMiB, kMiB);
+  large.insert(large.end(), {"--set", "tiers.nvme.bytes=1TiB"});
+  Command slots = StartTrain("configs/train-gpt-tiny.toml", cgroup, spill.path(), large);
+  EXPECT_EQ(slots.Wait(), 2) << slots.errors();
+  EXPECT_THAT(slots.errors(), HasSubstr("lower tiers.nvme.bytes or use larger pages"));
 }
 
 TEST(SlowTrainMemoryTest, SmallBudgetsRunInASmallCgroup) {

@@ -53,8 +53,22 @@ void ShadowModel::Remove(PageIndex first_page, std::uint32_t pages) {
 
 void ShadowModel::Request(const Acquire& acquire) {
   for (const PageRequest& request : acquire.requests) {
-    pages_[request.page].requests.push_back(
-        {.ticket = acquire.ticket, .mode = request.mode, .leases_left = request.leases});
+    std::deque<ShadowRequest>& requests = pages_[request.page].requests;
+    auto place = requests.end();
+    if (acquire.nested && request.mode == PageMode::kRead) {
+      const auto writer = std::find_if(requests.begin(), requests.end(), [](const auto& each) {
+        return Conflicts(each, PageMode::kRead);
+      });
+      const bool within = std::any_of(requests.begin(), writer, [&](const ShadowRequest& each) {
+        return each.granted && each.lane == acquire.lane;
+      });
+      if (within) place = writer;
+    }
+    requests.insert(place,
+                    {.ticket = acquire.ticket,
+                     .lane = acquire.lane,
+                     .mode = request.mode,
+                     .leases_left = request.leases});
   }
 }
 

@@ -21,6 +21,7 @@ struct ShadowRequest {
   enum class Kind : std::uint8_t { kAcquire, kDiscard, kFree };
   Kind kind = Kind::kAcquire;
   TicketNumber ticket = 0;
+  LaneIndex lane = 0;
   PageMode mode = PageMode::kRead;
   bool granted = false;
   std::uint32_t leases_left = 0;
@@ -43,7 +44,8 @@ struct ShadowPage {
 };
 
 /// Expected content of every page, and its users, kept the naive way: one stamp per page and the
-/// list of its requests. Conflicting requests are served in the order of arrival.
+/// list of its requests. Conflicting requests are served in the order of arrival, but a reader
+/// within a reader of its lane goes before the writers.
 class ShadowModel {
  public:
   explicit ShadowModel(Verdict* verdict) : verdict_(verdict) {}
