@@ -114,8 +114,9 @@ struct OpOptions {
   /// threads that run ops at the same time give each thread a lane of its own.
   std::string lane = "gpu";
   /// Whether the op runs within the open ops of its lane, as blocks nest: these go on only after
-  /// it. Its ticket fails with Aborted ("would deadlock") where they hold what it needs. Else such
-  /// a ticket waits until another thread ends them.
+  /// it. Its ticket fails with Aborted ("would deadlock") where they hold what it needs. Else it
+  /// would wait until another thread ends them. What they read it may read before ops that wait to
+  /// write.
   bool nested = false;
 };
 
