@@ -21,8 +21,7 @@ bool Facts::IsIdle(const Page& p, TierIndex tier) const {
 }
 
 bool Facts::IsCandidate(const Page& p, TierIndex tier) const {
-  if (((p.head_wants >> tier) & 1) != 0 || !IsIdle(p, tier)) return false;
-  return p.lowest > tier || MayDrop(p, tier);  // the others have nowhere to go
+  return ((p.head_wants >> tier) & 1) == 0 && IsIdle(p, tier);
 }
 
 bool Facts::FreeToLeave(const Page& p, TierIndex tier) const {

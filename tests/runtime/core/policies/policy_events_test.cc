@@ -56,19 +56,6 @@ TEST_F(PolicyEventsTest, CleaningIsNoAccess) {
   EXPECT_THAT(Lines("leave"), IsEmpty());
 }
 
-/// Tier 1 is the lowest that holds pages: what is there can leave only while tier 0 has it, too.
-TEST_F(PolicyEventsTest, PagesWithNowhereToGoAreNoCandidates) {
-  StartLogged({.frames = {2, 8, 0}, .policy = "lru", .clean_share = 1});
-  Create(3, 1);
-  RunOp({Write(0, 1)});
-  EXPECT_THAT(Lines("insert 1:0"), IsEmpty());
-  RunOp({Read(0)});
-  EXPECT_THAT(Lines("insert 1:0"), ElementsAre("insert 1:0"));
-  RunOp({Read(1), Read(2)});
-  EXPECT_EQ(Lines("1:0").back(), "remove 1:0") << "the copy above is gone";
-  EXPECT_EQ(driver().core().counters().cleaned, 0u);
-}
-
 TEST_F(PolicyEventsTest, AVictimLeavesOnceAndArrivesAgain) {
   StartLogged({.frames = {1, 64}, .policy = "lru"});
   Create(2, 1);
