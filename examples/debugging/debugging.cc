@@ -44,7 +44,7 @@ const void* Address(sluice::Runtime& runtime, TensorId tensor) {
 
 /// Whether an op that asks for what the op around it holds is told, in place of a wait without end.
 bool IsToldOfDeadlock(sluice::Runtime& runtime, TensorId tensor) {
-  sluice::Op outer = runtime.BeginOp({.name = "outer"});
+  sluice::Op outer = runtime.BeginOp({.name = "outer", .nested = true});
   const sluice::Lease held = Check(outer.Acquire({.tensor = tensor}));
   sluice::Op inner = runtime.BeginOp({.name = "inner", .nested = true});
   const auto refused = inner.Acquire({.tensor = tensor, .mode = AccessMode::kReadWrite});

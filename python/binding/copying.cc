@@ -47,7 +47,8 @@ class Copy {
         direction_(direction),
         op_(tensor.shared_session(),
             direction == CopyDirection::kIn ? "write" : "read",
-            std::nullopt),
+            std::nullopt,
+            true),
         page_bytes_(runtime_->PageBytes().count()) {
     access_.tensor = tensor.id();
     access_.mode = direction == CopyDirection::kIn ? AccessMode::kOverwrite : AccessMode::kRead;

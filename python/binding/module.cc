@@ -223,10 +223,11 @@ void BindLease(nb::module_& module) {
              return lease.LendTensor(shape, {code, bits});
            });
   nb::class_<PythonOp>(module, "Op")
-      .def(nb::init<std::shared_ptr<Session>, std::string, std::optional<std::string>>(),
+      .def(nb::init<std::shared_ptr<Session>, std::string, std::optional<std::string>, bool>(),
            nb::arg("session"),
            nb::arg("name"),
-           nb::arg("lane").none())
+           nb::arg("lane").none(),
+           nb::arg("nested") = false)
       .def("acquire",
            &PythonOp::Acquire,
            nb::arg("requests"),

@@ -50,14 +50,15 @@ Access AccessOf(const Request& request) {
 
 PythonOp::PythonOp(std::shared_ptr<Session> session,
                    std::string name,
-                   std::optional<std::string> lane)
+                   std::optional<std::string> lane,
+                   bool nested)
     : session_(std::move(session)), name_(std::move(name)) {
   const std::shared_ptr<Runtime> runtime = session_->runtime();
   if (!lane) {
     lane_thread_ = std::this_thread::get_id();
     lane = session_->BeginLane(*lane_thread_);
   }
-  op_ = runtime->BeginOp({.name = name_, .lane = *lane, .nested = true});
+  op_ = runtime->BeginOp({.name = name_, .lane = *lane, .nested = nested});
 }
 
 PythonOp::~PythonOp() { End(); }

@@ -29,8 +29,12 @@ Access AccessOf(const Request& request);
 /// An op of a Python program, which ends by End or destruction. Threads: as Op.
 class PythonOp {
  public:
-  /// `lane`: none: the lane of the thread. REQUIRES: the GIL.
-  PythonOp(std::shared_ptr<Session> session, std::string name, std::optional<std::string> lane);
+  /// `lane`: none: the lane of the thread. `nested`: OpOptions::nested, for ops whose leases the
+  /// thread itself ends. REQUIRES: the GIL.
+  PythonOp(std::shared_ptr<Session> session,
+           std::string name,
+           std::optional<std::string> lane,
+           bool nested);
   ~PythonOp();
   PythonOp(const PythonOp&) = delete;
   PythonOp& operator=(const PythonOp&) = delete;

@@ -90,7 +90,7 @@ class Lease(Generic[Views]):
         if self._views:
             raise errors.FailedPrecondition("the lease has been entered already; make another one")
         if self._op is None:
-            op = self._own_op = _core.Op(self._runtime._session, self._name, None)
+            op = self._own_op = _core.Op(self._runtime._session, self._name, None, nested=True)
         else:
             op = self._op._core_op()
         try:

@@ -157,6 +157,28 @@ def test_a_stray_write_names_the_weight(run_program, tmp_path):
     assert "blocks.3.up.weight" in errors and "outside a lease" in errors
 
 
+def test_threads_wait_for_room_that_others_leave(tmp_path):
+    """A lease is that of all threads in the unit; one of them has asked for it, and may wait elsewhere."""
+    resident, model = Blocks(), Blocks()
+    path = checkpoints.save(tmp_path / "m.safetensors", resident)
+    x = torch.randn(3, 128)
+    right, results = resident(x), []
+
+    def run():
+        with torch.no_grad():
+            for _ in range(40):
+                results.append(torch.equal(model(x), right))
+
+    with stream_of(model, path, dram="400KiB") as stream, torch.no_grad():
+        model(x)
+        threads = [threading.Thread(target=run) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert results == [True] * 160 and not leases_of(stream)
+
+
 def interrupted(call, at, begun=lambda: True):
     """Whether Ctrl-C comes at an event of a call, the ``at``-th where threads of a unit wait and tell.
 

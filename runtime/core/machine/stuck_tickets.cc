@@ -29,9 +29,10 @@ FailTicket StuckTickets::WhyStuck(const Ticket& ticket, TierIndex tier) const {
 }
 
 /// Whether the op, which holds pages, goes on only after the ticket: it is its own, one of an
-/// earlier op of its lane, or one of an op that is nested in it.
+/// earlier op of its lane, or one of the lane's ops that nest, as the op does.
 bool StuckTickets::WaitsFor(OpNumber op, const Holder& holder, const Ticket& ticket) {
-  return ticket.op == op || (ticket.lane == holder.lane && (ticket.nested || ticket.op < op));
+  return ticket.op == op ||
+         (ticket.lane == holder.lane && (ticket.op < op || (ticket.nested && holder.nested)));
 }
 
 /// Called when nothing is in flight or leased, so room is all that the tickets lack. One that can

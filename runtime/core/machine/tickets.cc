@@ -67,15 +67,19 @@ bool Tickets::RefuseLost(const Acquire& event) {
 }
 
 /// Queues a need behind the others of the page. A reader within a reader of its lane goes before
-/// the writers, which wait for the outer one.
+/// writers, which wait for the outer one. It does not go before a discard.
 void Tickets::Queue(Need& need) {
   std::vector<Need*>& queue = m_.page(need.request.page).queue;
   auto place = queue.end();
-  if (need.ticket->nested && !IsWrite(need.request.mode)) {
+  const bool dies = std::any_of(queue.begin(), queue.end(), [](const Need* each) {
+    return each->ticket->kind != TicketKind::kAcquire;
+  });
+  if (need.ticket->nested && !IsWrite(need.request.mode) && !dies) {
     const auto writer = std::find_if(
         queue.begin(), queue.end(), [](const Need* each) { return IsWrite(each->request.mode); });
     const bool within = std::any_of(queue.begin(), writer, [&](const Need* each) {
-      return each->ticket->granted && each->ticket->lane == need.ticket->lane;
+      const Ticket& outer = *each->ticket;
+      return outer.granted && outer.nested && outer.lane == need.ticket->lane;
     });
     if (within) place = writer;
   }
@@ -185,7 +189,7 @@ void Tickets::Grant(Ticket& ticket) {
   m_.tasks_since_progress = 0;
   std::erase(m_.pending, &ticket);
   if (!ticket.needs.empty())
-    ++m_.holders.try_emplace(ticket.op, Holder{ticket.lane}).first->second.tickets;
+    ++m_.holders.try_emplace(ticket.op, Holder{ticket.lane, ticket.nested}).first->second.tickets;
   GrantTicket grant{ticket.number, {}};
   grant.frames.reserve(ticket.needs.size());
   for (Need& need : ticket.needs) {

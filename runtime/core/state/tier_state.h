@@ -82,6 +82,7 @@ struct LinkLoad {
 /// An op with leases out.
 struct Holder {
   LaneIndex lane = 0;
+  bool nested = false;
   std::uint32_t tickets = 0;
 };
 

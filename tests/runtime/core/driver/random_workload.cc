@@ -103,6 +103,7 @@ void RandomWorkload::StartOp(std::uint32_t index) {
   }
   if (!NextPlan(&worker, index)) return;
   worker.op = next_op_++;
+  worker.nests = !scenario_.iterations && !scenario_.ask_ahead && random_.Chance(500);
   AcquireFor(index, worker.plan);
   if (scenario_.ask_ahead) AskAhead(index);
 }
@@ -141,11 +142,11 @@ void RandomWorkload::BeginNextIteration() {
   for (Worker& worker : workers_) worker.next_step = 0;
 }
 
-/// `nested`: by an op of its own, within that of the worker.
-void RandomWorkload::AcquireFor(std::uint32_t index, const OpPlan& plan, bool nested) {
+/// `within`: by an op of its own, within that of the worker.
+void RandomWorkload::AcquireFor(std::uint32_t index, const OpPlan& plan, bool within) {
   Worker& worker = workers_[index];
   worker.state = State::kWaiting;
-  worker.waiting = Ask(index, nested ? next_op_++ : worker.op, plan, nested);
+  worker.waiting = Ask(index, within ? next_op_++ : worker.op, plan, worker.nests);
   if (random_.Chance(100)) driver_.SetTimer(1 + random_.Below(kHoldMax), index);
 }
 
@@ -193,7 +194,7 @@ void RandomWorkload::TakeUpAhead(std::uint32_t index) {
 void RandomWorkload::Hold(std::uint32_t index) {
   Worker& worker = workers_[index];
   if (!scenario_.iterations && !winding_down_ && worker.held.size() < 3 && random_.Chance(150)) {
-    return AcquireFor(index, RandomOp(false), random_.Chance(500));
+    return AcquireFor(index, RandomOp(false), worker.nests && random_.Chance(700));
   }
   ReleaseSome(index);
   if (worker.held.empty()) return EndOp(index);

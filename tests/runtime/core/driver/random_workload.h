@@ -48,6 +48,7 @@ class RandomWorkload {
   struct Worker {
     State state = State::kIdle;
     OpNumber op = 0;
+    bool nests = false;  ///< true if ops may run within the worker's op
     std::uint32_t next_step = 0;
     OpPlan plan;
     std::vector<TicketNumber> held;
@@ -64,7 +65,7 @@ class RandomWorkload {
   void StartOp(std::uint32_t worker);
   bool NextPlan(Worker* worker, std::uint32_t lane);
   void Hold(std::uint32_t worker);
-  void AcquireFor(std::uint32_t worker, const OpPlan& plan, bool nested = false);
+  void AcquireFor(std::uint32_t worker, const OpPlan& plan, bool within = false);
   TicketNumber Ask(std::uint32_t lane, OpNumber op, const OpPlan& plan, bool nested = false);
   void AskAhead(std::uint32_t worker);
   void TakeUpAhead(std::uint32_t worker);

@@ -55,18 +55,22 @@ void ShadowModel::Request(const Acquire& acquire) {
   for (const PageRequest& request : acquire.requests) {
     std::deque<ShadowRequest>& requests = pages_[request.page].requests;
     auto place = requests.end();
-    if (acquire.nested && request.mode == PageMode::kRead) {
+    const bool dies = std::any_of(requests.begin(), requests.end(), [](const auto& each) {
+      return each.kind != Kind::kAcquire;
+    });
+    if (acquire.nested && request.mode == PageMode::kRead && !dies) {
       const auto writer = std::find_if(requests.begin(), requests.end(), [](const auto& each) {
         return Conflicts(each, PageMode::kRead);
       });
       const bool within = std::any_of(requests.begin(), writer, [&](const ShadowRequest& each) {
-        return each.granted && each.lane == acquire.lane;
+        return each.granted && each.nested && each.lane == acquire.lane;
       });
       if (within) place = writer;
     }
     requests.insert(place,
                     {.ticket = acquire.ticket,
                      .lane = acquire.lane,
+                     .nested = acquire.nested,
                      .mode = request.mode,
                      .leases_left = request.leases});
   }

@@ -22,6 +22,7 @@ struct ShadowRequest {
   Kind kind = Kind::kAcquire;
   TicketNumber ticket = 0;
   LaneIndex lane = 0;
+  bool nested = false;
   PageMode mode = PageMode::kRead;
   bool granted = false;
   std::uint32_t leases_left = 0;
@@ -44,8 +45,8 @@ struct ShadowPage {
 };
 
 /// Expected content of every page, and its users, kept the naive way: one stamp per page and the
-/// list of its requests. Conflicting requests are served in the order of arrival, but a reader
-/// within a reader of its lane goes before the writers.
+/// list of its requests. Conflicting requests are served in the order of arrival. A nested reader
+/// within one of its lane goes before the writers, unless there is a discard.
 class ShadowModel {
  public:
   explicit ShadowModel(Verdict* verdict) : verdict_(verdict) {}

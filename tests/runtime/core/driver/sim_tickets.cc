@@ -20,6 +20,7 @@ void SimTickets::Request(const Acquire& acquire) {
   tickets_[acquire.ticket] = {.acquire = acquire};
   waiting_[acquire.op].insert(acquire.ticket);
   lanes_[acquire.op] = acquire.lane;
+  if (acquire.nested) nested_.insert(acquire.op);
 }
 
 void SimTickets::NoteCancel(TicketNumber ticket) {
@@ -139,7 +140,7 @@ bool SimTickets::Waiting(OpNumber op) const {
   return std::any_of(waiting_.begin(), waiting_.end(), [&](const auto& other) {
     const auto& [asking, tickets] = other;
     if (tickets.empty() || asking == op) return !tickets.empty();
-    const bool nested = tickets_.at(*tickets.begin()).acquire.nested;
+    const bool nested = tickets_.at(*tickets.begin()).acquire.nested && nested_.contains(op);
     return lanes_.at(asking) == lane && (asking < op || nested);
   });
 }

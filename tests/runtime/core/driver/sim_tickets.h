@@ -62,6 +62,7 @@ class SimTickets {
   Verdict* verdict_;
   std::map<TicketNumber, SimTicket> tickets_;
   std::map<OpNumber, LaneIndex> lanes_;
+  std::set<OpNumber> nested_;
   std::map<OpNumber, std::set<TicketNumber>> waiting_;  ///< open tickets
   std::map<OpNumber, std::set<TicketNumber>> holding_;  ///< granted tickets with leases
   std::uint64_t grants_ = 0;

@@ -116,7 +116,7 @@ TEST_F(LimitsTest, OpThatAsksAgainAfterTheNextOfItsLaneHoldsItsPagesIsTold) {
 /// The outer op holds its pages until the inner one is over.
 TEST_F(LimitsTest, ANestedOpThatNeedsWhatTheOuterOneHoldsIsTold) {
   Create(8, 1);
-  const TicketNumber outer = Acquire(Writes(0, 2), 1, 1);
+  const TicketNumber outer = AcquireNested(Writes(0, 2), 1, 1);
   driver().Drain();
   ASSERT_TRUE(Granted(outer));
   const TicketNumber inner = AcquireNested({Write(0)}, 2, 1);
@@ -132,8 +132,8 @@ TEST_F(LimitsTest, ANestedOpThatNeedsWhatTheOuterOneHoldsIsTold) {
 
 TEST_F(LimitsTest, NestedOpsThatTakePagesInOppositeOrderAreTold) {
   Create(8, 1);
-  const TicketNumber one = Acquire({Write(0)}, 1, 1);
-  const TicketNumber other = Acquire({Write(1)}, 2, 2);
+  const TicketNumber one = AcquireNested({Write(0)}, 1, 1);
+  const TicketNumber other = AcquireNested({Write(1)}, 2, 2);
   driver().Drain();
   ASSERT_TRUE(Granted(one) && Granted(other));
   const TicketNumber waits = AcquireNested({Write(1)}, 3, 1);
@@ -151,7 +151,7 @@ TEST_F(LimitsTest, NestedOpsThatTakePagesInOppositeOrderAreTold) {
 /// writer.
 TEST_F(LimitsTest, AReaderWithinAReaderGoesBeforeAWriter) {
   Create(2, 1);
-  const TicketNumber outer = Acquire({Read(0)}, 1, 1);
+  const TicketNumber outer = AcquireNested({Read(0)}, 1, 1);
   driver().Drain();
   ASSERT_TRUE(Granted(outer));
   const TicketNumber writer = AcquireNested({Write(0)}, 2, 2);
@@ -166,6 +166,31 @@ TEST_F(LimitsTest, AReaderWithinAReaderGoesBeforeAWriter) {
   Release(inner);
   driver().Drain();
   EXPECT_TRUE(Granted(writer));
+}
+
+TEST_F(LimitsTest, AReaderWithinAReaderComesAfterADiscard) {
+  Create(2, 1);
+  RunOp({Write(0)});
+  const TicketNumber outer = AcquireNested({Read(0)}, 1, 1);
+  driver().Drain();
+  ASSERT_TRUE(Granted(outer));
+  driver().Send(DiscardPages{0, 1});
+  const TicketNumber inner = AcquireNested({Read(0)}, 2, 1);
+  driver().Drain();
+  EXPECT_EQ(FailureOf(inner).reason, TicketFailure::kWouldDeadlock);
+}
+
+/// Another thread may give back what the holder has, and let the lane go on.
+TEST_F(LimitsTest, AnOpWithinOneThatIsNotNestedWaits) {
+  Create(8, 1);
+  const TicketNumber holder = Acquire(Writes(0, 3), 1, 1);
+  driver().Drain();
+  const TicketNumber next = AcquireNested(Writes(3, 3), 2, 1);
+  driver().Drain();
+  EXPECT_TRUE(Open(next));
+  Release(holder);
+  driver().Drain();
+  EXPECT_TRUE(Granted(next));
 }
 
 TEST_F(LimitsTest, AnOpOfALaneThatIsNotNestedWaits) {
