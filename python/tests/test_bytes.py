@@ -161,3 +161,7 @@ def test_autograd_sees_what_is_read_into_a_torch_tensor(runtime):
         loss.backward()
     with torch.inference_mode():
         assert tensor.read(out=torch.empty(4, 4)).eq(5).all()
+    refused = torch.ones(8, 4)[::2]
+    with pytest.raises(sluice.InvalidArgument, match="must be contiguous"):
+        tensor.read(out=refused)
+    assert refused._version == 0 and refused.eq(1).all()

@@ -120,38 +120,3 @@ def test_items_of_a_lease_with_the_same_elements_keep_what_one_of_them_reads(run
         new[0] = 8
         assert (old[0] == 8).all()
     assert (tensor.read()[1:] == 7).all()
-
-
-def writes_of(runtime, tensor):
-    """Ways to write a tensor that autograd may have saved, by name."""
-    def lease():
-        with runtime.lease(tensor, mode="rw") as view:
-            view.torch().zero_()
-
-    return {"lease": lease, "write": lambda: tensor.write(np.zeros(tensor.shape, np.float32)),
-            "discard": tensor.discard}
-
-
-@pytest.mark.parametrize("kind", ["lease", "write", "discard"])
-def test_autograd_sees_that_a_saved_view_was_written_since(runtime, tensor, kind):
-    weights = torch.ones(100, 4, requires_grad=True)
-    with runtime.lease(tensor) as view:
-        loss = (view.torch() @ weights).sum()
-    with runtime.lease(tensor) as view:  # a read in between is no write
-        view.torch()
-    loss.backward(retain_graph=True)
-    right = weights.grad.clone()
-    assert torch.equal(right[:, 0], torch.tensor(tensor.read()).sum(0))
-    writes_of(runtime, tensor)[kind]()
-    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-        loss.backward()
-
-
-def test_torch_views_of_inference_mode_are_like_others(runtime, tensor):
-    with torch.inference_mode(), runtime.lease(tensor, mode="rw") as view:
-        view.torch().add_(1)
-    with runtime.lease(tensor, mode="rw") as view:
-        other = view.torch()
-        other.mul_(2)
-        assert other._version == view.torch()._version == 1
-    assert tensor.read()[0, 1] == 4

@@ -65,8 +65,6 @@ class Tensor:
         self._torch_lock = threading.Lock()
         # Torch storages on the tensor's memory by tier; each lives as long as its torch tensors.
         self._storages: dict[str, weakref.ref[torch.UntypedStorage]] = {}
-        # An empty tensor: it has the version of all torch tensors of this one. None: there were none.
-        self._version: Optional[torch.Tensor] = None
 
     @property
     def name(self) -> str:
@@ -98,10 +96,7 @@ class Tensor:
         Any size works with any budget. Waits for leases of the same bytes.
         Raises InvalidArgument (also for ``numpy()`` of this tensor: pass a copy), and as ``Runtime.lease``; then a part may have been copied.
         """
-        try:
-            _core.copy_in(self._state, _torch.bytes_of(values, self, writable=False), 0)
-        finally:
-            _torch.note_write(self._version)
+        _core.copy_in(self._state, _torch.bytes_of(values, self, writable=False), 0)
 
     def read(self, out: "Optional[np.ndarray[Any, Any] | torch.Tensor]" = None) -> Any:
         """Copies the elements into ``out``, or into a new NumPy array, and returns it.
@@ -111,8 +106,9 @@ class Tensor:
         """
         if out is None:
             out = np.empty(self._shape, self._dtype.numpy())
+        target = _torch.bytes_of(out, self, writable=True)
         try:
-            _core.copy_out(self._state, _torch.bytes_of(out, self, writable=True), 0)
+            _core.copy_out(self._state, target, 0)
         finally:
             _torch.note_write(out)
         return out
@@ -138,7 +134,6 @@ class Tensor:
     def discard(self) -> None:
         """Declares the content dead: nothing is written for it, and it reads as zeros."""
         _core.discard(self._state)
-        _torch.note_write(self._version)
 
     def free(self) -> None:
         """Frees the tensor now. Raises FailedPrecondition while arrays or torch tensors use it."""

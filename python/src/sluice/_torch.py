@@ -36,7 +36,8 @@ def tensor_on(tensor: "Tensor", held: _core.HeldLease) -> "torch.Tensor":
             "to another process (Queue.put, arguments of a process) into shared memory, where they "
             "no longer show the tensor. Send view.torch().clone(), and drop the tensors that were sent"
         )
-    return _on_storage(tensor, storage)
+    empty = torch.empty(0, dtype=getattr(torch, tensor.dtype), device="cpu")
+    return empty.set_(storage, 0, tensor.shape)
 
 
 def tensor_off_lease(tensor: "Tensor") -> "torch.Tensor":
@@ -53,7 +54,8 @@ def tensor_off_lease(tensor: "Tensor") -> "torch.Tensor":
                 tensor._state, tensor.shape, tensor._dtype.code, tensor._dtype.bits
             )
             return _first_on(tensor, "dram0", capsule)
-    return _on_storage(tensor, storage)
+    empty = torch.empty(0, dtype=getattr(torch, tensor.dtype), device="cpu")
+    return empty.set_(storage, 0, tensor.shape)
 
 
 def imported(caller: str) -> Any:
@@ -69,29 +71,7 @@ def _first_on(tensor: "Tensor", tier: str, capsule: object) -> "torch.Tensor":
 
     whole: torch.Tensor = torch.utils.dlpack.from_dlpack(capsule)
     tensor._storages[tier] = weakref.ref(whole.untyped_storage())
-    return _versioned(tensor, whole)
-
-
-def _on_storage(tensor: "Tensor", storage: "torch.UntypedStorage") -> "torch.Tensor":
-    import torch
-
-    empty = torch.empty(0, dtype=getattr(torch, tensor.dtype), device="cpu")
-    return _versioned(tensor, empty.set_(storage, 0, tensor.shape))
-
-
-def _versioned(tensor: "Tensor", fresh: "torch.Tensor") -> "torch.Tensor":
-    """``fresh`` with the version that all torch tensors of ``tensor`` share.
-
-    So autograd sees a write by any of them, in whatever lease.
-    """
-    import torch
-
-    if tensor._version is None:
-        with torch.inference_mode(False):
-            tensor._version = torch.empty(0, dtype=fresh.dtype, device="cpu")
-    shared = tensor._version.detach()
-    shared.data = fresh
-    return shared
+    return whole
 
 
 def bytes_of(values: object, tensor: "Tensor", writable: bool) -> Any:
