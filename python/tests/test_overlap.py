@@ -237,6 +237,30 @@ def test_a_state_that_is_loaded_beside_an_update_is_not_undone(runtime, seed, pa
         optimizer.zero_grad()
 
 
+class Scripted(torch.nn.Module):
+    """A parameter of its own, above a module of TorchScript."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.ones(WIDTH))
+        self.act = torch.jit.script(torch.nn.GELU())
+
+    def forward(self, x):
+        return self.act(x * self.scale)
+
+
+def test_modules_above_torchscript_wait(runtime):
+    model = Scripted()
+    optimizer = overlapped(model, runtime)
+    for _ in range(3):
+        model(torch.ones(2, WIDTH)).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    model.load_state_dict({"scale": torch.zeros(WIDTH)})
+    optimizer.wait()
+    assert not model.scale.any()
+
+
 def test_both_kinds_of_overlap_are_refused(runtime, seed):
     with pytest.raises(sluice.InvalidArgument, match="overlap=True and step_in_backward=True"):
         overlapped(model_of(seed), runtime, step_in_backward=True)

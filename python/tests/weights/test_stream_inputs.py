@@ -199,6 +199,9 @@ def test_a_state_is_not_loaded_into_weights_of_the_files(path):
         for module, loaded in ((model, state), (model.first, {"bias": state["first.bias"]})):
             with pytest.raises(sluice.FailedPrecondition, match="'first..*' shows a file"):
                 module.load_state_dict(loaded, strict=False)
+        layer = copy.deepcopy(model.blocks[0].up)
+        layer.load_state_dict({"bias": state["blocks.0.up.bias"]}, strict=False)
+        assert not layer.bias.any() and pickle.loads(pickle.dumps(model.blocks[0].up)).bias.any()
         model.load_state_dict({"extra.bias": torch.full((2,), 5.0)}, strict=False)  # an adapter's load
         assert model.extra.bias.eq(5).all() and torch.equal(model(x), right)
     assert not any(module._load_state_dict_pre_hooks for module in model.modules())

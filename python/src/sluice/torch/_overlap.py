@@ -74,7 +74,8 @@ class Overlap:
     def _watch(self, module: Any) -> None:
         """Has a module, and those below it, wait before a state dict of theirs is made or loaded."""
         for each in module.modules():
-            if each not in self._known:
+            # TorchScript takes no such hooks.
+            if each not in self._known and not isinstance(each, torch.jit.ScriptModule):
                 self._known[each] = (
                     each.register_state_dict_pre_hook(self._hook),
                     each.register_load_state_dict_pre_hook(self._hook),

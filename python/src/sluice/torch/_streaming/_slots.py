@@ -83,14 +83,14 @@ class Slot:
 
     def guard(self) -> None:
         """Has state dicts raise, until ``end``, that would write the parameter, or have it on meta."""
-        self.guards += [module.register_load_state_dict_pre_hook(self._refuse_loading)
+        self.guards += [module.register_load_state_dict_pre_hook(_NoLoading(self))
                         for module, _ in self.places]
         if self.hidden is not None:
             self.guards += [module.register_state_dict_pre_hook(self._refuse_saving)
                             for module, _ in self.places]
 
-    def _refuse_loading(self, module: torch.nn.Module, state: Mapping[str, Any], prefix: str,
-                        *_: object) -> None:
+    def refuse_loading(self, module: torch.nn.Module, state: Mapping[str, Any], prefix: str) -> None:
+        """Raises FailedPrecondition if a state that ``module`` is to load has the parameter."""
         if any(each is module and prefix + name in state for each, name in self.places):
             raise errors.FailedPrecondition(
                 f"parameter '{self.names[0]}' shows a file of the checkpoint, and load_state_dict would "
@@ -140,6 +140,21 @@ class Slot:
                 f"parameter '{self.names[0]}' has been moved or replaced while the model streams "
                 "(model.to(), half(), load_state_dict(assign=True)): close the stream first"
             )
+
+
+class _NoLoading:
+    """A hook before load_state_dict. In a copy of its module it does nothing."""
+
+    def __init__(self, slot: Optional[Slot]) -> None:
+        self._slot = slot
+
+    def __call__(self, module: torch.nn.Module, state: Mapping[str, Any], prefix: str,
+                 *_: object) -> None:
+        if self._slot is not None:
+            self._slot.refuse_loading(module, state, prefix)
+
+    def __reduce__(self) -> Any:
+        return _NoLoading, (None,)
 
 
 def renew_lists(slots: list[Slot]) -> None:
