@@ -104,6 +104,7 @@ absl::Status PrintFacts(const SpillPlace& spill, Facts facts, Report& report) {
     facts.spill.status = CheckDirectories(spill.path(), facts.needs.runtime);
   }
   report.Print(DescribeSpill(facts.spill));
+  if (facts.job_fits.has_value()) facts.job_fits->Update(facts.spill.status);
   facts.gpu = ReadGpu();
   report.Print(DescribeGpu(facts.gpu));
   report.Print(DescribeChoices(facts));

@@ -130,8 +130,12 @@ TEST(DoctorTest, BudgetsAreProposedForTheJobOfAConfiguration) {
   const std::string text = std::regex_replace(answer.out, std::regex("\\n    "), " ");
   EXPECT_THAT(text, HasSubstr("on pages of 512 KiB ("));
   EXPECT_THAT(text, HasSubstr("job_fits           yes"));
-  const Answer small = Doctor({"--json", "--config", config, "--set", "tiers.nvme.bytes=16MiB"});
-  EXPECT_THAT(small.out, HasSubstr("\"job_fits\":false"));
+  for (const char* set :
+       {"tiers.nvme.bytes=16MiB", "tiers.nvme.bytes=100TiB", "tiers.nvme.directory=/nonexistent"}) {
+    EXPECT_THAT(Doctor({"--json", "--config", config, "--set", set}).out,
+                HasSubstr("\"job_fits\":false"))
+        << set;
+  }
   EXPECT_THAT(Doctor({"--config", directory / "none.toml"}).err, HasSubstr("does not exist"));
   EXPECT_EQ(Doctor({"--config", directory / "none.toml"}).code, 2);
   EXPECT_EQ(Doctor({"--set", "page_bytes=512KiB"}).code, 2);

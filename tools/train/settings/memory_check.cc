@@ -111,10 +111,11 @@ absl::Status CheckMemory(const TrainFlags& flags) {
   SLUICE_ASSIGN_OR_RETURN(const RunNeeds needs, FindNeeds(flags));
   SLUICE_ASSIGN_OR_RETURN(const engine::FrameCounts frames, engine::CountFrames(needs.runtime));
   SLUICE_ASSIGN_OR_RETURN(const numa::MemoryLimits limits, numa::ReadMemoryLimits());
-  return numa::CheckFits(MemoryOfFrames(needs, frames),
-                         limits,
-                         "the run",
-                         engine::WayToTakeLess(needs.runtime, frames));
+  SLUICE_RETURN_IF_ERROR(numa::CheckFits(MemoryOfFrames(needs, frames),
+                                         limits,
+                                         "the run",
+                                         engine::WayToTakeLess(needs.runtime, frames)));
+  return engine::CheckMachine(needs.runtime, frames);
 }
 
 Bytes LargestBudgets(const RunNeeds& needs, const numa::MemoryLimits& limits) {

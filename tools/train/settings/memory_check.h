@@ -39,7 +39,7 @@ absl::StatusOr<RunNeeds> FindNeeds(const TrainFlags& flags);
 absl::StatusOr<numa::MemorySum> MemoryOf(const RunNeeds& needs);
 
 /// Whether the run fits, so that one that cannot is found before its work. Errors:
-/// ResourceExhausted of numa::CheckFits; those of FindNeeds, MemoryOf and numa::ReadMemoryLimits.
+/// ResourceExhausted of numa::CheckFits; those of FindNeeds, MemoryOf and engine::CheckMachine.
 absl::Status CheckMemory(const TrainFlags& flags);
 
 /// The largest sum of tiers.dram.bytes and tiers.hbm.bytes with which CheckMemory lets the run
