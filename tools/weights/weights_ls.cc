@@ -99,14 +99,16 @@ std::string ListText(const io::WeightFiles& weights,
                                  ToString(Bytes(contents.all.bytes)),
                                  Counted(weights.files().size(), "file"));
   for (const auto& [type, count] : contents.types) {
-    text += fmt::format(
-        "  {:<32} {:>12}  {} tensors\n", type, ToString(Bytes(count.bytes)), count.tensors);
+    text += fmt::format("  {:<32} {:>12}  {}\n",
+                        type,
+                        ToString(Bytes(count.bytes)),
+                        Counted(count.tensors, "tensor"));
   }
   text += "layers\n";
   for (const WeightLayers& layers : contents.layers) text += LayersText(layers);
   if (!weights.unnamed().empty()) {
-    text += fmt::format("not in the index {} tensors, as {}\n",
-                        weights.unnamed().size(),
+    text += fmt::format("not in the index {}, as {}\n",
+                        Counted(weights.unnamed().size(), "tensor"),
                         io::ShownName(weights.unnamed().front()));
   }
   const bool has_sums = std::filesystem::exists(io::SumsPathOf(weights));
