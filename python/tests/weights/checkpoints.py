@@ -1,5 +1,8 @@
 """Parts that the tests of streamed weights share: small random models, written as checkpoints."""
 
+import itertools
+import sys
+
 import accelerate
 import sluice.torch
 import torch
@@ -123,6 +126,26 @@ def leases_of(stream):
     """Leases of units, and experts in use; those of experts that merely stay in dram do not count."""
     leased = [phrase for phrase in stream._runtime._session.in_use() if "lease" in phrase]
     return leased + ([] if stream._experts is None else stream._experts.residents.in_use)
+
+
+def interrupted(call, at, files, begun=lambda: True):
+    """Whether Ctrl-C comes at an event of a call: the ``at``-th in ``files`` once ``begun``."""
+    events = itertools.count(1)
+
+    def interrupt(frame, event, arg):
+        if event in ("call", "c_return", "return") and frame.f_code.co_filename in files:
+            if begun() and next(events) == at:
+                sys.setprofile(None)
+                raise KeyboardInterrupt
+
+    sys.setprofile(interrupt)
+    try:
+        call()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.setprofile(None)
+    return False
 
 
 class Blocks(torch.nn.Module):

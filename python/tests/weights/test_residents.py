@@ -1,7 +1,8 @@
 """Room of the experts that stay in dram, without a stream."""
 
 import itertools
-import sys
+
+from checkpoints import interrupted
 
 from sluice.torch._streaming import _changes, _residents
 from sluice.torch._streaming._expert_policies import Guarded
@@ -48,26 +49,6 @@ class Lease:
         """Ends it."""
 
 
-def interrupted(call, at):
-    """Whether Ctrl-C comes at an event of a call, the ``at``-th among its own calls."""
-    events = itertools.count(1)
-
-    def interrupt(frame, event, arg):
-        if event in ("call", "c_return") and frame.f_code.co_filename in FILES:
-            if next(events) == at:
-                sys.setprofile(None)
-                raise KeyboardInterrupt
-
-    sys.setprofile(interrupt)
-    try:
-        call()
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.setprofile(None)
-    return False
-
-
 def test_an_interrupt_anywhere_leaves_the_room_that_there_is():
     for at in itertools.count(1):
         experts = experts_of([{0, 1}, {1, 2}, {4, 5}])
@@ -77,7 +58,7 @@ def test_an_interrupt_anywhere_leaves_the_room_that_there_is():
             residents.use("run", expert, set())
             expert._held.append(Lease())
         residents.leave("run", experts)
-        came = interrupted(lambda: residents.use("run", experts[2], set()), at)
+        came = interrupted(lambda: residents.use("run", experts[2], set()), at, FILES)
         residents.leave("run", experts)
         (large,) = experts_of([{6, 7, 8}])
         large.key = (1, 0)

@@ -1,7 +1,6 @@
 """Leases of a model that streams: what runs, fails or is interrupted leaves none."""
 
 import itertools
-import sys
 import threading
 import time
 
@@ -179,30 +178,6 @@ def test_threads_wait_for_room_that_others_leave(tmp_path):
         assert results == [True] * 160 and not leases_of(stream)
 
 
-def interrupted(call, at, begun=lambda: True):
-    """Whether Ctrl-C comes at an event of a call, the ``at``-th where threads of a unit wait and tell.
-
-    begun
-        Whether events count already.
-    """
-    events = itertools.count(1)
-
-    def interrupt(frame, event, arg):
-        if event in ("call", "c_return", "return") and frame.f_code.co_filename in FILES:
-            if begun() and next(events) == at:
-                sys.setprofile(None)
-                raise KeyboardInterrupt
-
-    sys.setprofile(interrupt)
-    try:
-        call()
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.setprofile(None)
-    return False
-
-
 @pytest.mark.parametrize("waits", [False, True], ids=["alone", "another waits"])
 def test_an_interrupt_anywhere_keeps_no_other_thread(waits, tmp_path, monkeypatch):
     resident, model = Blocks(blocks=1), Blocks(blocks=1)
@@ -230,7 +205,7 @@ def test_an_interrupt_anywhere_keeps_no_other_thread(waits, tmp_path, monkeypatc
         for at in itertools.count(1):
             if waits:
                 monkeypatch.setattr(unit, "_lease", lease_while_other_waits)
-            came = interrupted(lambda: model(x), at, lambda: begun)
+            came = checkpoints.interrupted(lambda: model(x), at, FILES, lambda: begun)
             if not waits:
                 start_other()
             other.join(60)
