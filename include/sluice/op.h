@@ -113,10 +113,10 @@ struct OpOptions {
   /// may ask for its next op before the current one has its pages. Lanes run beside each other:
   /// threads that run ops at the same time give each thread a lane of its own.
   std::string lane = "gpu";
-  /// Whether ops of the lane nest as blocks do. An op that is nested and holds pages goes on only
-  /// after the nested ones that begin meanwhile. Where it holds what such a one needs, the ticket
-  /// of that fails with Aborted ("would deadlock"), and else waits until another thread ends the
-  /// outer op. What the outer op reads the inner one may read before ops that wait to write.
+  /// Whether ops of the lane nest as blocks do: a nested op that holds pages goes on only after the
+  /// nested ones that begin meanwhile. The ticket of an inner op fails with Aborted ("would
+  /// deadlock") where the outer one holds what it needs; without `nested` it waits. The inner op
+  /// reads what the outer one reads, and need not wait for ops that are to write it.
   bool nested = false;
 };
 

@@ -129,7 +129,7 @@ void AddNodeMemory(const std::vector<numa::MemoryNode>& nodes, Section& section)
   section.Add("arena_memory_max", std::move(json), std::move(text));
 }
 
-/// What keeps budgets from being larger.
+/// The limit that keeps budgets from being larger.
 std::string LimitOfBudgets(const Facts& facts, Bytes budgets) {
   const numa::MemoryLimits& limits = *facts.limits;
   constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;

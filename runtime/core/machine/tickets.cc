@@ -3,11 +3,20 @@
 #include <algorithm>
 #include <array>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "runtime/core/machine/machine.h"
 
 namespace sluice::core {
+namespace {
+
+std::vector<Need*>::iterator FirstWriter(std::vector<Need*>& queue) {
+  return std::find_if(
+      queue.begin(), queue.end(), [](const Need* need) { return IsWrite(need->request.mode); });
+}
+
+}  // namespace
 
 void Tickets::On(const Acquire& event) {
   const bool followed = m_.book.following();
@@ -70,20 +79,19 @@ bool Tickets::RefuseLost(const Acquire& event) {
 /// writers, which wait for the outer one. It does not go before a discard.
 void Tickets::Queue(Need& need) {
   std::vector<Need*>& queue = m_.page(need.request.page).queue;
-  auto place = queue.end();
+  queue.insert(GoesBeforeWriters(need) ? FirstWriter(queue) : queue.end(), &need);
+}
+
+bool Tickets::GoesBeforeWriters(const Need& need) {
+  if (!need.ticket->nested || IsWrite(need.request.mode)) return false;
+  std::vector<Need*>& queue = m_.page(need.request.page).queue;
   const bool dies = std::any_of(queue.begin(), queue.end(), [](const Need* each) {
     return each->ticket->kind != TicketKind::kAcquire;
   });
-  if (need.ticket->nested && !IsWrite(need.request.mode) && !dies) {
-    const auto writer = std::find_if(
-        queue.begin(), queue.end(), [](const Need* each) { return IsWrite(each->request.mode); });
-    const bool within = std::any_of(queue.begin(), writer, [&](const Need* each) {
-      const Ticket& outer = *each->ticket;
-      return outer.granted && outer.nested && outer.lane == need.ticket->lane;
-    });
-    if (within) place = writer;
-  }
-  queue.insert(place, &need);
+  return !dies && std::any_of(queue.begin(), FirstWriter(queue), [&](const Need* each) {
+    const Ticket& outer = *each->ticket;
+    return outer.granted && outer.nested && outer.lane == need.ticket->lane;
+  });
 }
 
 void Tickets::QueueNeeds(std::unique_ptr<Ticket> owned) {

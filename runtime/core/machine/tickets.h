@@ -42,6 +42,7 @@ class Tickets {
   bool RefuseTooLarge(const Acquire& event);
   bool RefuseLost(const Acquire& event);
   void Queue(Need& need);
+  bool GoesBeforeWriters(const Need& need);
   void QueueNeeds(std::unique_ptr<Ticket> ticket);
   void Dequeue(Ticket& ticket);
   void NoteHead();

@@ -210,6 +210,7 @@ TEST(SimulatorTest, FilesLieInTheLastTierThatIsWorkedIn) {
   text += "{\"op\": 3, \"seconds\": 1, \"tier\": \"dram\", \"reads\": [0], \"writes\": []}\n";
   const SimReport report = Simulated(text, SmallOptions({1}));
   EXPECT_NEAR(report.time_s, 7, kTolerance);  // three pages go up, in turn
+  EXPECT_NEAR(report.iteration_s[0], 7, kTolerance);
   EXPECT_EQ(report.links[0].in_bytes, 300u);
   EXPECT_EQ(report.links[0].out_bytes, 0u);
 }
