@@ -32,7 +32,7 @@ endfunction()
 #
 # One GoogleTest binary. COMPUTES are sources that compute for long, optimised as the libraries are.
 # SLOW says that there are suites whose names begin with Slow: they run in the long mode only, without
-# sanitizers. Each label has a target tests_LABEL that builds its binaries.
+# sanitizers. Each label has a target tests_LABEL that builds its binaries. NAME is a label, too.
 function(sluice_test name)
   cmake_parse_arguments(ARG "SLOW" "SHARDS" "SOURCES;COMPUTES;LINKS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
@@ -52,9 +52,9 @@ function(sluice_test name)
     endif()
     add_dependencies(tests_${label} ${name})
   endforeach()
-  _sluice_test_runs(${name} ${name} "-${SLUICE_SLOW_SUITES}" "unit;${ARG_LABELS}" "${ARG_SHARDS}" 600)
+  _sluice_test_runs(${name} ${name} "-${SLUICE_SLOW_SUITES}" "unit;${name};${ARG_LABELS}" "${ARG_SHARDS}" 600)
   if(ARG_SLOW AND NOT SLUICE_SANITIZE)
-    _sluice_test_runs(${name}_slow ${name} "${SLUICE_SLOW_SUITES}" slow 2 1800)
+    _sluice_test_runs(${name}_slow ${name} "${SLUICE_SLOW_SUITES}" "slow;${name}" 2 1800)
   endif()
 endfunction()
 

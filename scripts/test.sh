@@ -167,11 +167,11 @@ check_all_units() { cmake --preset tidy -Wno-dev >/dev/null && run_clang_tidy bu
 # The demo with 3 steps, and a program of one's own: every block of the page, in the folders that it names.
 check_getting_started() { scripts/run_document.py docs/getting-started.md; }
 
-# sanitizer_stages PRESET LABEL WHAT: builds and runs the tests of a label, all when it is empty.
+# sanitizer_stages PRESET WHAT TARGET CTEST-OPTIONS...: builds a target and runs tests.
 sanitizer_stages() {
-  local preset=$1 label=$2 what=$3
-  stage "build $preset, $what" build "$preset" ${label:+"tests_$label"} || return 0
-  tests "tests under $preset, $what" run_tests "$preset" --no-tests=error ${label:+-L "$label"}
+  local preset=$1 what=$2 target=$3
+  stage "build $preset, $what" build "$preset" "$target" || return 0
+  tests "tests under $preset, $what" run_tests "$preset" --no-tests=error "${@:4}"
 }
 
 short_stages() {
@@ -183,21 +183,20 @@ short_stages() {
   stage "python" scripts/test_python.sh build/release || true
 }
 
-# The part is not preceded by what it contains.
-ci_stages() {
-  [ "$part" = clang-tidy ] || stage "clang-tidy, changed units" check_changed_units || true
-  short_stages
-  [ "$part" = asan ] || sanitizer_stages asan runtime "runtime"
-  [ "$part" = tsan ] || sanitizer_stages tsan threads "threads"
-  part_stages "$part"
+# every_run_stages PART: what every run has of it.
+every_run_stages() {
+  case "$1" in
+    asan) sanitizer_stages asan "runtime" tests_runtime -L runtime ;;
+    tsan) sanitizer_stages tsan "threads" tests_threads -L threads ;;
+  esac
 }
 
-# part_stages NAME: each part is meant to take at most 12 minutes on 2 cores.
+# part_stages PART: what it adds to a run, meant to take at most 12 minutes on 2 cores.
 part_stages() {
   local start=$SECONDS
   case "$1" in
-    asan) sanitizer_stages asan "" "whole" ;;
-    tsan) sanitizer_stages tsan "" "whole" ;;
+    asan) sanitizer_stages asan "all but runtime" all -LE runtime ;;
+    tsan) sanitizer_stages tsan "all but threads" all -LE threads ;;
     clang-tidy) stage "clang-tidy, all units" check_all_units || true ;;
     slow)
       stage "build release" build release || return 0
@@ -217,12 +216,26 @@ part_stages() {
   [ "$part_minutes" -le 12 ] || echo "part $1 is too long: shorten it, or move tests to another part"
 }
 
-long_stages() {
-  short_stages
-  for part in asan tsan clang-tidy slow fuzz; do part_stages "$part"; done
+# whole_part PART: as if nothing else ran.
+whole_part() {
+  every_run_stages "$1"
+  part_stages "$1"
 }
 
-if [ "$mode" = part ]; then part_stages "$part"; else "${mode}_stages"; fi
+ci_stages() {
+  [ "$part" = clang-tidy ] || stage "clang-tidy, changed units" check_changed_units || true
+  short_stages
+  every_run_stages asan
+  every_run_stages tsan
+  part_stages "$part"
+}
+
+long_stages() {
+  short_stages
+  for part in asan tsan clang-tidy slow fuzz; do whole_part "$part"; done
+}
+
+if [ "$mode" = part ]; then whole_part "$part"; else "${mode}_stages"; fi
 stage "nothing left behind" check_leftovers || true
 
 python3 scripts/test_summary.py "$temporary/logs"
