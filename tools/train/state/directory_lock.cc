@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -37,6 +38,10 @@ absl::Status InUse(const std::string& path, const std::string& holder) {
       path)));
 }
 
+/// Files that other runs may remove, one after the other, before a lock is taken of one that stays.
+/// Some file systems say of each file that it has no name.
+constexpr int kRemovedMax = 8;
+
 /// Whether the error is that of a file system that knows no locks (NFS without its lock service,
 /// some of FUSE).
 bool KnowsNoLocks(int error) {
@@ -51,15 +56,24 @@ absl::StatusOr<std::unique_ptr<DirectoryLock>> DirectoryLock::Take(const std::st
 
 absl::StatusOr<std::unique_ptr<DirectoryLock>> DirectoryLock::Take(const std::string& directory,
                                                                    const Flock& flock) {
-  std::string path = fmt::format("{}/{}", directory, kLockName);
-  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-  if (fd < 0) return base::StatusFromErrno(errno, "open " + path);
-  std::unique_ptr<DirectoryLock> lock(new DirectoryLock(std::move(path), fd));
-  SLUICE_RETURN_IF_ERROR(lock->Lock(flock));
-  return lock;
+  const std::string path = fmt::format("{}/{}", directory, kLockName);
+  for (int removed = 0;; ++removed) {
+    const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    if (fd < 0) return base::StatusFromErrno(errno, "open " + path);
+    std::unique_ptr<DirectoryLock> lock(new DirectoryLock(path, fd));
+    SLUICE_RETURN_IF_ERROR(lock->Lock(flock));
+    if (!lock->IsRemoved() || removed == kRemovedMax) return lock;
+  }
 }
 
 DirectoryLock::~DirectoryLock() { close(fd_); }
+
+/// The run that held the lock may have removed its file between open and flock. The next run makes
+/// another file, and would hold that one.
+bool DirectoryLock::IsRemoved() const {
+  struct stat info {};
+  return fstat(fd_, &info) == 0 && info.st_nlink == 0;
+}
 
 absl::Status DirectoryLock::Lock(const Flock& flock) {
   int result = flock(fd_, LOCK_EX | LOCK_NB);

@@ -36,6 +36,7 @@ class DirectoryLock {
   DirectoryLock(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
   absl::Status Lock(const Flock& flock);
   absl::Status NameHolder();
+  bool IsRemoved() const;
 
   const std::string path_;
   const int fd_;

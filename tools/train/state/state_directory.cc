@@ -108,10 +108,13 @@ StateDirectory::~StateDirectory() {
   if (made_ && !saved_) RemoveUnused();
 }
 
-/// The lock's file is removed while the lock is held, so that it is no other run's.
+/// The lock's file is removed only while this run holds the lock. A directory that another run has
+/// locked meanwhile has a file, and stays.
 void StateDirectory::RemoveUnused() {
-  if (lock_ != nullptr && !lock_->held()) return;
-  calls_.Unlink(path_ + "/" + kLockName);
+  if (lock_ != nullptr) {
+    if (!lock_->held()) return;
+    calls_.Unlink(path_ + "/" + kLockName);
+  }
   calls_.RemoveDirectory(path_);
 }
 

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -127,6 +128,37 @@ TEST_F(StateDirectoryTest, ASecondHolderIsRefusedAndToldWhoTheFirstIs) {
                     HasSubstr("name another directory")));
   first.reset();
   EXPECT_NE(Open(), nullptr);
+}
+
+/// Another run begins in a directory that was just made.
+TEST_F(StateDirectoryTest, TheOneThatIsRefusedRemovesNothingOfTheHolder) {
+  struct Beside : StateCalls {
+    int Sync(int fd) override {
+      if (begin) std::exchange(begin, nullptr)();
+      return StateCalls::Sync(fd);
+    }
+    std::function<void()> begin;
+  } calls;
+  std::unique_ptr<StateDirectory> holder;
+  calls.begin = [&] { holder = Open(); };
+  const auto refused = StateDirectory::Open({.path = path_, .calls = &calls});
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition);
+  ASSERT_NE(holder, nullptr);
+  EXPECT_THAT(Names(), ElementsAre("lock"));
+  EXPECT_THAT(Refusal(path_), HasSubstr("another run saves there"));
+}
+
+TEST_F(StateDirectoryTest, ALockWhoseFileWasRemovedIsTakenOfTheNextFile) {
+  fs::create_directory(path_);
+  int removed = 0;
+  const auto flock = [&](int fd, int operation) {
+    if (removed++ < 3) fs::remove(path_ + "/lock");
+    return ::flock(fd, operation);
+  };
+  const auto opened = StateDirectory::Open({.path = path_, .flock = flock});
+  ASSERT_THAT(opened, IsOk());
+  EXPECT_EQ(removed, 4);
+  EXPECT_THAT(Refusal(path_), HasSubstr("another run saves there"));
 }
 
 TEST_F(StateDirectoryTest, WithoutLocksNothingIsRemoved) {
