@@ -43,16 +43,17 @@ Pieces CopyOf(const ParameterEntry& entry, ElementRange range, const std::vector
   return Pieces(entry.copy->bytes.subspan(bytes.offset, bytes.bytes), kElementBytes);
 }
 
-void CopyRange(const Pieces& from, const Pieces& to, ParameterCopy args, std::size_t count) {
+}  // namespace
+
+void CopyElements(const Pieces& parameters, const Pieces& copy, CopyType type, std::size_t count) {
+  ParameterCopy args{.type = type};
   for (std::size_t i = 0; i < count; i += args.count) {
-    args.count = std::min({from.Together(i), to.Together(i), count - i});
-    args.parameters = from.At(i);
-    args.copy = to.At(i);
+    args.count = std::min({parameters.Together(i), copy.Together(i), count - i});
+    args.parameters = parameters.At(i);
+    args.copy = copy.At(i);
     CopyParameters(args);
   }
 }
-
-}  // namespace
 
 absl::Status ParameterCopies::Refresh(std::span<const std::uint32_t> entries) const {
   for (const std::uint32_t index : entries) {
@@ -65,7 +66,7 @@ absl::Status ParameterCopies::Refresh(std::span<const std::uint32_t> entries) co
 }
 
 absl::Status ParameterCopies::Write(const ParameterEntry& entry, const FillFn& fill) const {
-  const ParameterCopy args{.type = CopyTypeOf(entry.copy->type)};
+  const CopyType type = CopyTypeOf(entry.copy->type);
   const AccessMode mode = fill ? AccessMode::kOverwrite : AccessMode::kRead;
   const auto work = [&](ElementRange range, const std::vector<Lease>& leases) {
     std::uint64_t offset = range.begin * sizeof(float);
@@ -75,7 +76,7 @@ absl::Status ParameterCopies::Write(const ParameterEntry& entry, const FillFn& f
       offset += piece.size();
     }
     const Pieces from(parameter, sizeof(float));
-    CopyRange(from, CopyOf(entry, range, leases), args, range.count);
+    CopyElements(from, CopyOf(entry, range, leases), type, range.count);
     return absl::OkStatus();
   };
   return Run(runtime_,

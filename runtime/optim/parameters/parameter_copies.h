@@ -8,12 +8,16 @@
 #include "absl/status/status.h"
 #include "runtime/optim/parameters/parameter_entry.h"
 #include "runtime/optim/parameters/parameter_table.h"
+#include "runtime/optim/step/pieces.h"
 #include "sluice/optimizer.h"
 
 namespace sluice::optim {
 
 /// Writes bytes of a tensor, from `offset` on.
 using FillFn = std::function<absl::Status(std::uint64_t offset, std::span<std::byte> out)>;
+
+/// Writes copies of fp32 elements. Threads: any, on memory that does not overlap.
+void CopyElements(const Pieces& parameters, const Pieces& copy, CopyType type, std::size_t count);
 
 /// Low-precision copies of parameters (BindCopy), where no update writes them. Calls block.
 /// REQUIRES: no step is under way. Errors: those of Ticket::Take.

@@ -12,9 +12,10 @@ void OpPipeline::Ask(const std::string& name, const std::vector<Access>& accesse
   asked_.push_back({std::move(op), std::move(ticket)});
 }
 
-absl::StatusOr<RunningOp> OpPipeline::Next() {
+absl::StatusOr<RunningOp> OpPipeline::NextBefore(Ticket::Deadline deadline) {
   Asked asked = std::move(asked_.front());
   asked_.pop_front();
+  if (absl::Status late = asked.ticket.Wait(deadline); absl::IsDeadlineExceeded(late)) return late;
   absl::StatusOr<std::vector<Lease>> leases = asked.ticket.Take();
   const WaitTimes waited = asked.ticket.waited();
   waited_.read_seconds += waited.read_seconds;

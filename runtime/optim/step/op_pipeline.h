@@ -27,10 +27,13 @@ class OpPipeline {
   std::size_t asked() const { return asked_.size(); }
   /// Blocks until the op that was asked for first has its pages. Errors: those of Ticket::Take; the
   /// op is over then. REQUIRES: asked() > 0.
-  absl::StatusOr<RunningOp> Next();
+  absl::StatusOr<RunningOp> Next() { return NextBefore(Ticket::Deadline::max()); }
+  /// Next, but an op that has not its pages by then is given up. Errors: DeadlineExceeded, too.
+  absl::StatusOr<RunningOp> NextBefore(Ticket::Deadline deadline);
   /// Whether Next would not block. REQUIRES: asked() > 0.
   bool NextIsReady() const { return asked_.front().ticket.Ready(); }
-  void Clear() { asked_.clear(); }
+  /// Gives up the op that was asked for first. REQUIRES: asked() > 0.
+  void DropNext() { asked_.pop_front(); }
   /// Times that Next has blocked so far.
   const WaitTimes& waited() const { return waited_; }
 

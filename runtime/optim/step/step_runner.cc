@@ -79,11 +79,17 @@ void StepRunner::Run() {
     if (rest_wanted_ && !CanUpdate()) WriteRest();
     AskAhead();
   }
+  End();
+}
+
+/// Whoever destroys the optimizer may hold leases that an update waits for.
+void StepRunner::End() {
   for (const HeldBatch& held : held_) {
     if (held.save_number != 0) saver_->state()->WaitFor(held.save_number);
+    WriteCopies(held.batch, held.running.leases);
   }
   held_.clear();
-  pipeline_.Clear();
+  LetGoOfPages(Soon());
 }
 
 void StepRunner::BeginStep(const StepSettings& settings) {
@@ -107,7 +113,7 @@ absl::Status StepRunner::Accumulate(std::uint32_t index, bool first) {
                                 .bytes = entry.gradient->bytes};
     const GradientType sum_type = *GradientTypeOf(*options_.optimizer.accumulate);
     // Parts that are asked for ahead hold pages, and go before this pass in their lane.
-    LetGoOfPages();
+    LetGoOfPages(std::chrono::steady_clock::now());
     const absl::Status status = passes_.Accumulate(entry, source, sum_type, first);
     promise.set_value(status.ok() ? nullptr : std::make_shared<Failure>(Failure::From(status)));
   });
@@ -179,7 +185,7 @@ void StepRunner::FailAll(const absl::Status& status) {
 }
 
 void StepRunner::GiveUp() {
-  LetGoOfPages();
+  LetGoOfPages(Ticket::Deadline::max());
   todo_.clear();
 }
 

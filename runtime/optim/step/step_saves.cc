@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
+#include "runtime/optim/parameters/parameter_copies.h"
 #include "runtime/optim/step/step_runner.h"
 
 // Saves beside updates.
@@ -18,7 +20,7 @@ void StepRunner::WriteRestOfSave() {
 void StepRunner::WriteRest() {
   rest_wanted_ = false;
   if (saver_ == nullptr || saver_->state()->has_every_part()) return;
-  LetGoOfPages();
+  LetGoOfPages(Soon());
   saver_->WriteRest([this] {
     const base::MutexLock lock(mutex_);
     return stop_;
@@ -59,8 +61,39 @@ void StepRunner::UpdateHeld() {
   parts_asked_ -= held.batch.parts.size();
 }
 
-void StepRunner::LetGoOfPages() {
-  pipeline_.Clear();
+bool StepRunner::HasCopies(const UpdateBatch& batch) const {
+  return std::any_of(batch.parts.begin(), batch.parts.end(), [this](Part part) {
+    const ParameterEntry& entry = options_.entries[part.entry];
+    return entry.copy && entry.copy->tensor != TensorId();
+  });
+}
+
+void StepRunner::WriteCopies(const UpdateBatch& batch, std::span<const Lease> leases) const {
+  for (const Part part : batch.parts) {
+    const ParameterEntry& entry = options_.entries[part.entry];
+    const KernelSpec spec = SpecOf(entry);
+    const ElementRange range = options_.parts.RangeOf(entry, part.index);
+    const PartAccesses accesses = AccessesOfPart(part);
+    const PartMemory memory = MemoryOf(entry, spec, accesses, leases, range);
+    if (accesses.copy) CopyElements(memory.parameter, memory.copy, spec.copy, range.count);
+    leases = leases.subspan(accesses.accesses.size());
+  }
+}
+
+Ticket::Deadline StepRunner::Soon() {
+  return std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+}
+
+/// An op that has its pages has overwritten the copies among them.
+void StepRunner::LetGoOfPages(Ticket::Deadline deadline) {
+  for (std::size_t i = 0; pipeline_.asked() > 0; ++i) {
+    if (!HasCopies(todo_[i])) {
+      pipeline_.DropNext();
+      continue;
+    }
+    const absl::StatusOr<RunningOp> running = pipeline_.NextBefore(deadline);
+    if (running.ok()) WriteCopies(todo_[i], running->leases);
+  }
   while (!held_.empty()) UpdateHeld();
   parts_asked_ = 0;
 }

@@ -2,8 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include "tests/runtime/optim/kernels/reference_update.h"
@@ -112,6 +117,84 @@ TEST_F(OptimizerCopiesTest, PagesMayCutCopiesAnywhere) {
   EXPECT_TRUE(std::equal(copy.begin(), copy.end(), bytes.begin(), bytes.end()));
   EXPECT_EQ(runtime_.Read(tensors[2]), std::vector<std::byte>(114));
 }
+
+/// What ends a step whose updates have their pages already.
+enum class Ending { kSkip, kSaveAndSkip, kDestruction };
+
+class UnusedUpdatesTest : public OptimizerCopiesTest, public ::testing::WithParamInterface<Ending> {
+ protected:
+  static constexpr std::int64_t kCount = 1000;  ///< one part, which covers the page of its copy
+
+  void SetUp() override {
+    runtime_.options.hbm_bytes = Bytes(0);
+    runtime_.options.policy = "lru";
+    runtime_.Start();
+    const std::vector<TensorSpec> specs = {
+        {.name = "p", .shape = {kCount}},
+        {.name = "copy", .shape = {kCount}, .dtype = DType::kBF16},
+        {.name = "gradient", .shape = {kCount}},
+        {.name = "other", .shape = {RuntimeFixture::kPage * 64}, .dtype = DType::kU8}};
+    // Each has pages of its own.
+    for (const TensorSpec& spec : specs) tensors_.push_back(runtime_->CreateTensor(spec).value());
+    runtime_.Write(tensors_[3], std::vector<std::byte>(RuntimeFixture::kPage * 64, std::byte{7}));
+    const OptimizerOptions options{.clip_norm = 1, .skip_not_finite = true};
+    optimizer_ = OffloadedOptimizer::Create(*runtime_, options).value();
+    group_ = optimizer_->AddGroup({.name = "g", .parameters = {tensors_[0]}}).value();
+    ASSERT_THAT(optimizer_->BindGradient(tensors_[0], {.tensor = tensors_[2]}), IsOk());
+    ASSERT_THAT(optimizer_->BindCopy(tensors_[0], {.tensor = tensors_[1]}), IsOk());
+    ASSERT_THAT(optimizer_->RefreshCopies(group_), IsOk());
+  }
+
+  void SetGradient(float value) {
+    const std::vector<float> values(kCount, value);
+    runtime_.Write(tensors_[2], std::as_bytes(std::span(values)));
+  }
+
+  void BeginUpdates() {
+    static_cast<void>(runtime_.Read(tensors_[3]));  // so that copies leave dram
+    if (GetParam() == Ending::kSaveAndSkip) {
+      save_ = optimizer_->StartSave(directory_.path()).value();
+    }
+    ASSERT_THAT(optimizer_->GradientReady(group_), IsOk());
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // so that pages come
+  }
+
+  void EndUpdates() {
+    if (GetParam() == Ending::kDestruction) return optimizer_.reset();
+    if (save_) {
+      ASSERT_THAT(save_->Wait(), IsOk());
+    }
+    absl::StatusOr<StepHandle> step = optimizer_->Step();
+    ASSERT_THAT(step, IsOk());
+    const auto done = step->Wait();
+    ASSERT_THAT(done, IsOk());
+    EXPECT_TRUE(done->skipped);
+  }
+
+  std::vector<TensorId> tensors_;
+  std::unique_ptr<OffloadedOptimizer> optimizer_;
+  GroupId group_;
+  const TempDirectory directory_;
+  std::optional<SaveHandle> save_;
+};
+
+TEST_P(UnusedUpdatesTest, CopiesStay) {
+  SetGradient(0.5f);
+  ASSERT_THAT(optimizer_->GradientReady(group_), IsOk());
+  ASSERT_THAT(optimizer_->Step()->Wait(), IsOk());
+  const std::vector<std::byte> copy = runtime_.Read(tensors_[1]);
+  ASSERT_NE(copy, std::vector<std::byte>(copy.size()));
+  SetGradient(INFINITY);
+  BeginUpdates();
+  EndUpdates();
+  EXPECT_TRUE(runtime_.Read(tensors_[1]) == copy);
+}
+
+INSTANTIATE_TEST_SUITE_P(All,
+                         UnusedUpdatesTest,
+                         ::testing::Values(Ending::kSkip,
+                                           Ending::kSaveAndSkip,
+                                           Ending::kDestruction));
 
 TEST_F(OptimizerCopiesTest, CopiesAreNotRefreshedDuringAStep) {
   runtime_.Start();
