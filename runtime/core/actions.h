@@ -56,12 +56,13 @@ struct StartFill {
   friend bool operator==(const StartFill&, const StartFill&) = default;
 };
 
-/// Order to map a resident page at its stable address.
+/// Order to map a resident page at its stable address. `placed`: the frame has no content yet.
 struct StartMap {
   TaskNumber task = 0;
   PageIndex page = 0;
   TierIndex tier = 0;
   FrameIndex frame = 0;
+  bool placed = false;
   friend bool operator==(const StartMap&, const StartMap&) = default;
 };
 

@@ -67,7 +67,8 @@ Progress Movement::AdvanceResident(PageIndex index, const Goal& want, const Clai
       m_.frames.SetMappedTo(index, want.tier, copy.frame);
       const TaskNumber number = AddTask(task);
       m_.facts.Update(index);
-      m_.Emit(StartMap{number, index, want.tier, copy.frame});
+      const bool placed = copy.state == CopyState::kPlaced;
+      m_.Emit(StartMap{number, index, want.tier, copy.frame, placed});
     }
     return Progress::kInFlight;
   }

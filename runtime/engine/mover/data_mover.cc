@@ -18,6 +18,7 @@ DataMover::DataMover(Parts parts)
       fills_(parts_, arrivals_) {}
 
 void DataMover::Map(const core::StartMap& order, const SegmentPtr& segment) {
+  if (order.placed && segment->Shows(order.tier)) return arrivals_.Report(order.task);
   arrivals_.Map(order.task, PageInFrame{segment, order.page, order.tier, order.frame});
 }
 

@@ -31,7 +31,8 @@ PageFills::PageFills(const MoverParts& parts, PageArrivals& arrivals)
 bool PageFills::Start(const core::StartFill& order, const SegmentPtr& segment) {
   arrivals_.TakeFrame(order.tier, order.frame, order.page, /*fills=*/true);
   const PageInFrame place{segment, order.page, order.tier, order.frame};
-  if (order.kind == core::FillKind::kUndefined && !order.map) return StartNothing(order);
+  const bool maps = order.map && !segment->Shows(order.tier);
+  if (order.kind == core::FillKind::kUndefined && !maps) return StartNothing(order);
   arrivals_.views().Run(order.tier, order.frame, [this, order, place] {
     if (order.kind == core::FillKind::kUndefined) {
       arrivals_.Map(order.task, place);

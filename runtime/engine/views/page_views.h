@@ -27,7 +27,8 @@ namespace sluice::engine {
 ///  - A view moves before its frame or slot becomes another page's. The job that takes the frame or
 ///    slot comes after the move (Run), as the mapper does both jobs in order.
 ///  - A view moves to a copy only once that is complete.
-///  - A lease that may write is granted when the view shows its frame. So its end needs no work.
+///  - A lease that may write is granted when the view shows its frame. So its end needs no work. A
+///    frame that waits for an overwrite is shown no sooner.
 ///  - A page without bytes that can be mapped is hidden: a touch is a SIGSEGV.
 
 /// Decides what each page of a view shows, and has the mapper map it. It costs nothing in a Runtime

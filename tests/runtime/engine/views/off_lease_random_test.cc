@@ -52,6 +52,7 @@ class Model {
   }
 
   void Step() {
+    if (Draw(6) == 0) return Draw(2) == 0 ? Hint() : GiveUp();
     const auto what = Draw(100);
     if (what < 40) return Change();
     if (what < 60) return ReadSome();
@@ -173,6 +174,44 @@ class Model {
     ASSERT_THAT(runtime_->Write(modelled.tensor, bytes, range.offset), IsOk());
     std::ranges::copy(bytes, modelled.bytes.begin() + static_cast<std::ptrdiff_t>(range.offset));
     Compare("after a copy");
+  }
+
+  Access OverwriteOf(const Modelled& modelled) {
+    return {.tensor = modelled.tensor,
+            .range = Range(modelled, 4 * kPage),
+            .mode = AccessMode::kOverwrite,
+            .tier = Tier(),
+            .contiguous = Draw(2) == 0};
+  }
+
+  /// Frames for an overwrite have the bytes of whoever had them before.
+  void Hint() {
+    Access overwrite = OverwriteOf(One());
+    for (const bool contiguous : {overwrite.contiguous, true}) {  // an address at once, or later
+      overwrite.contiguous = contiguous;
+      ASSERT_THAT(runtime_->Prefetch({&overwrite, 1}), IsOk());
+      Flush();
+      Compare("after a hint");
+    }
+  }
+
+  /// Asks for an overwrite that waits for a lease, and gives it up.
+  void GiveUp() {
+    Modelled& held = One();
+    auto lease = runtime_.Acquire(
+        {.tensor = held.tensor, .range = {0, 1}, .mode = AccessMode::kReadWrite, .tier = kDram0});
+    ASSERT_THAT(lease, IsOk());
+    Op op = runtime_->BeginOp({.name = "waits", .lane = "other"});
+    const Access overwrite = OverwriteOf(One());
+    Ticket ticket = op.AcquireAll(
+        {overwrite,
+         {.tensor = held.tensor, .range = {0, 1}, .mode = AccessMode::kReadWrite, .tier = kDram0}});
+    Flush();
+    Compare("while a ticket waits");
+    ticket.Cancel();
+    lease->Release();
+    Flush();
+    Compare("after a ticket was given up");
   }
 
   /// The discard covers one tensor whole, since only whole pages of one tensor are discarded.
