@@ -149,7 +149,8 @@ class OffloadedOptimizer {
   absl::Status ResetGradient(GroupId group);
   /// The group's gradients are complete: those that are bound, with `accumulate` added to the sum
   /// first, for which the call blocks. Errors: as AddGradient, but `accumulate` may be missing;
-  /// also FailedPrecondition (a step was started without the group, and is not over).
+  /// also FailedPrecondition (a step was started without the group, and is not over; parameters of
+  /// the step share a gradient that is discarded).
   absl::Status GradientReady(GroupId group);
 
   /// Hints that the next step comes soon, and has these groups. The pages which it updates first

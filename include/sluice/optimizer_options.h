@@ -133,7 +133,7 @@ struct GradientBinding {
   std::span<const std::byte> bytes = {};
   TensorId tensor = {};
   /// Whether the tensor's content is dead once the parameter is updated, or later if a repeated
-  /// step would read it again for the norm.
+  /// step would read it again for the norm. No other parameter may share the tensor then.
   bool discard = false;
 };
 

@@ -12,6 +12,7 @@
 #include "base/owner_process.h"
 #include "runtime/optim/optimizer/current_step.h"
 #include "runtime/optim/optimizer/parameter_groups.h"
+#include "runtime/optim/optimizer/step_gradients.h"
 #include "runtime/optim/parameters/parameter_copies.h"
 #include "runtime/optim/parameters/parameter_entry.h"
 #include "runtime/optim/parameters/parameter_table.h"
@@ -108,6 +109,7 @@ class OffloadedOptimizer::Impl {
   const optim::StateTensors tensors_;
   const optim::ParameterCopies copies_;
   optim::ParameterGroups groups_;
+  optim::StepGradients gradients_;
   optim::Progress progress_;
   optim::CurrentStep current_;
   std::unique_ptr<optim::StepRunner> runner_;  ///< destroyed second

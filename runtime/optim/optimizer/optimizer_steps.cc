@@ -96,6 +96,7 @@ bool OffloadedOptimizer::Impl::backwards() const {
 std::int64_t OffloadedOptimizer::Impl::Settle() {
   const optim::CurrentStep::Outcome outcome = current_.TakeOutcome();
   if (!outcome.over) return outcome.done;
+  gradients_.Clear();
   for (const std::uint32_t index : groups_.EndStep()) {
     if (outcome.skipped) continue;
     ++table_.entries[index].steps_before;
@@ -156,6 +157,7 @@ absl::Status OffloadedOptimizer::Impl::GradientReady(GroupId id) {
         group->name);
   }
   SLUICE_RETURN_IF_ERROR(CheckGradients(*group));
+  SLUICE_RETURN_IF_ERROR(gradients_.Add(table_.entries, group->entries));
   if (options_.accumulate) SLUICE_RETURN_IF_ERROR(Accumulate(*group));
   if (current_.state() == nullptr) BeginStep();
   group->ready = true;

@@ -232,6 +232,33 @@ TEST_F(OptimizerMisuseTest, TensorsOfTheOptimizerAreBoundToNothingElse) {
   EXPECT_THAT(copy(second, shared), IsStatus(kInvalid, "'shared' is the gradient of 'weights'"));
 }
 
+/// The second update would read zeros.
+TEST_F(OptimizerMisuseTest, AGradientThatIsDiscardedIsNotShared) {
+  const GroupId first = Add();
+  const auto second = runtime_->CreateTensor({.name = "second", .shape = {100}}).value();
+  const auto third = runtime_->CreateTensor({.name = "third", .shape = {100}}).value();
+  const auto gradient = runtime_->CreateTensor({.name = "gradient", .shape = {100}}).value();
+  const GroupId more =
+      optimizer_->AddGroup({.name = "more", .parameters = {second, third}}).value();
+  const auto bind = [&](TensorId of, bool discard) {
+    EXPECT_THAT(optimizer_->BindGradient(of, {.tensor = gradient, .discard = discard}), IsOk());
+  };
+  bind(second, false);
+  bind(third, true);
+  EXPECT_THAT(optimizer_->GradientReady(more),
+              IsStatus(kNotNow, "gradients of 'second' and 'third' are one tensor"));
+  bind(third, false);
+  ASSERT_THAT(optimizer_->GradientReady(more), IsOk());
+  bind(tensor_, true);
+  EXPECT_THAT(optimizer_->GradientReady(first),
+              IsStatus(kNotNow, "gradients of 'second' and 'weights' are one tensor"));
+  bind(tensor_, false);
+  ASSERT_THAT(optimizer_->GradientReady(first), IsOk());
+  ASSERT_THAT(optimizer_->Step()->Wait(), IsOk());
+  bind(tensor_, true);  // in another step
+  EXPECT_THAT(optimizer_->GradientReady(first), IsOk());
+}
+
 /// A step that is repeated would read copies as gradients.
 TEST_F(OptimizerMisuseTest, TheMemoryOfACopyIsItsOwn) {
   Add();
