@@ -100,6 +100,10 @@ struct GroupOptions {
   /// bf16 ones are rounded stochastically.
   std::vector<TensorId> parameters = {};
   GroupRates rates = {};
+  /// Number of the first parameter; the others follow. It decides stochastic roundings. None: the
+  /// number of those added before. A rank that adds fewer parameters than another one gives it, so
+  /// that parameters which both have stay equal.
+  std::optional<std::uint64_t> first_number = std::nullopt;
 };
 
 /// Number of a group in its optimizer, counted from 0.

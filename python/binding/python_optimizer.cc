@@ -123,7 +123,8 @@ std::pair<std::uint32_t, std::uint64_t> PythonOptimizer::Add(const std::string& 
                                                              const std::vector<std::int64_t>& shape,
                                                              std::uintptr_t address,
                                                              std::uint64_t bytes,
-                                                             bool master) {
+                                                             bool master,
+                                                             std::uint64_t number) {
   const ParameterBinding binding{.name = name,
                                  .type = Named(dtype, DType::kI64, "dtype"),
                                  .shape = shape,
@@ -134,7 +135,7 @@ std::pair<std::uint32_t, std::uint64_t> PythonOptimizer::Add(const std::string& 
     const absl::StatusOr<TensorId> parameter = optimizer.BindParameter(binding);
     if (!parameter.ok()) return parameter.status();
     const absl::StatusOr<GroupId> group =
-        optimizer.AddGroup({.name = name, .parameters = {*parameter}});
+        optimizer.AddGroup({.name = name, .parameters = {*parameter}, .first_number = number});
     if (group.ok()) return Ids{group->value, parameter->value};
     optimizer.UnbindParameter(*parameter).IgnoreError();
     return group.status();

@@ -48,13 +48,15 @@ class PythonOptimizer : public std::enable_shared_from_this<PythonOptimizer> {
   PythonOptimizer(const PythonOptimizer&) = delete;
   PythonOptimizer& operator=(const PythonOptimizer&) = delete;
 
-  /// Binds a parameter of `bytes` at `address` and makes its group. Returns (group, parameter).
+  /// Binds a parameter of `bytes` at `address` and makes its group. `number`: see
+  /// GroupOptions::first_number. Returns (group, parameter).
   std::pair<std::uint32_t, std::uint64_t> Add(const std::string& name,
                                               const std::string& dtype,
                                               const std::vector<std::int64_t>& shape,
                                               std::uintptr_t address,
                                               std::uint64_t bytes,
-                                              bool master);
+                                              bool master,
+                                              std::uint64_t number);
   /// Brings pages to dram that the next step of these groups updates first, `bytes` at most.
   /// Returns the bytes of these pages, whether they are there or not.
   std::uint64_t Prefetch(const std::vector<std::uint32_t>& groups, std::uint64_t bytes);

@@ -23,7 +23,7 @@ import torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict, set_state_dict
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor import DTensor, Partial, Replicate
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
 import sluice.torch
@@ -194,6 +194,22 @@ def one_row(directory, seed, **options):
             "numbers": second.last_step,
             "off by": max((whole_of(a) - whole_of(b)).abs().max().item() for a, b in pairs),
         }
+
+
+def replica_beside_one_row(seed, **options):
+    """Bits of a parameter that all ranks have, beside one of which rank 1 has no element."""
+    torch.manual_seed(seed)
+    mesh = init_device_mesh("cpu", (2,))
+    rows, replica = (torch.nn.Parameter(distribute_tensor(torch.randn(1, 512).bfloat16(), mesh, [placement]))
+                     for placement in (Shard(0), Replicate()))
+    with sluice.Runtime(**RESIDENT) as runtime:
+        optimizer = sluice.torch.AdamW([rows, replica], lr=LR, runtime=runtime, **options)
+        for _ in range(3):
+            for parameter in (rows, replica):
+                gradient = torch.randn(1, 512).bfloat16()
+                parameter.grad = distribute_tensor(gradient, mesh, parameter.placements)
+            optimizer.step()
+        return digest([replica], DTensor.to_local)
 
 
 def layout(spill, seed):

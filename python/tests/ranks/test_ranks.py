@@ -62,6 +62,11 @@ def test_a_rank_may_have_no_element(both, spill, small_seed, options):
         assert answer["steps"] == [4, 4] and answer["off by"] < 1e-7
 
 
+def test_replicas_are_rounded_alike_beside_a_parameter_without_elements(both, small_seed):
+    answers = both("replica_beside_one_row", seed=small_seed, master=False)
+    assert answers[0] == answers[1]
+
+
 def test_states_are_laid_out_as_their_parameters(both, spill, small_seed):
     answers = both("layout", spill=str(spill), seed=small_seed)
     assert all(each[:3] == [True] * 3 for answer in answers for each in answer)

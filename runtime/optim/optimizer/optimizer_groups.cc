@@ -115,7 +115,7 @@ absl::StatusOr<GroupId> OffloadedOptimizer::Impl::AddGroup(const GroupOptions& o
   std::vector<optim::NewEntry> made;
   for (const TensorId parameter : options.parameters) {
     SLUICE_ASSIGN_OR_RETURN(optim::NewEntry entry, tensors_.Describe(parameter, id));
-    entry.entry.index = table_.entries.size() + made.size();
+    entry.entry.index = options.first_number.value_or(table_.entries.size()) + made.size();
     entry.entry.steps_before = step();
     made.push_back(std::move(entry));
   }

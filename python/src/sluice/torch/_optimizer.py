@@ -100,8 +100,10 @@ class PagedOptimizer(StepsInBackward):
 
     def _add(self, slot: Slot, group: Mapping[str, Any]) -> None:
         if slot.count > 0:
+            # The number decides roundings. It is the same on ranks that have no element of another one.
             slot.group, slot.parameter = self._core.add(
-                slot.name, _slots.DTYPES[slot.dtype], slot.shape, slot.address, slot.nbytes, slot.master
+                slot.name, _slots.DTYPES[slot.dtype], slot.shape, slot.address, slot.nbytes, slot.master,
+                len(self._slots)
             )
         self._slots[id(slot.tensor)] = slot
         if slot.count > 0:

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -361,6 +363,38 @@ TEST_F(OffloadedOptimizerTest, AnUpdateThatStartsAtStepIsNotWaitedForBefore) {
     ASSERT_THAT(optimizer.WaitFor(model.group(0)), IsOk());
     while (optimizer.step() < step) std::this_thread::yield();
   }
+}
+
+/// A rank that has no element of a parameter does not add it.
+TEST_F(OffloadedOptimizerTest, RoundingsDependOnTheNumberOfAParameter) {
+  runtime_.Start();
+  const auto updated = [&](bool beside_another, std::optional<std::uint64_t> number) {
+    const auto optimizer = OffloadedOptimizer::Create(*runtime_, {}).value();
+    const std::vector<float> gradient(1000, 0.3f);
+    std::vector<GroupId> groups;
+    const auto add = [&](std::optional<std::uint64_t> first_number) {
+      const TensorSpec spec{.name = "p", .shape = {1000}, .dtype = DType::kBF16};
+      const TensorId parameter = runtime_->CreateTensor(spec).value();
+      const std::string name = std::to_string(parameter.value);
+      const GroupId group =
+          optimizer
+              ->AddGroup({.name = name, .parameters = {parameter}, .first_number = first_number})
+              .value();
+      const auto bytes = std::as_bytes(std::span(gradient));
+      EXPECT_THAT(optimizer->BindGradient(parameter, {.bytes = bytes}), IsOk());
+      groups.push_back(group);
+      return parameter;
+    };
+    if (beside_another) add(std::nullopt);
+    const TensorId parameter = add(number);
+    for (const GroupId group : groups) EXPECT_THAT(optimizer->GradientReady(group), IsOk());
+    EXPECT_THAT(optimizer->Step()->Wait(), IsOk());
+    return runtime_.Read(parameter);
+  };
+  const std::vector<std::byte> second = updated(true, std::nullopt);
+  EXPECT_TRUE(updated(false, 1) == second);
+  EXPECT_TRUE(updated(true, 1) == second);
+  EXPECT_FALSE(updated(false, std::nullopt) == second);
 }
 
 TEST_F(OffloadedOptimizerTest, RatesMayChangeBetweenSteps) {
