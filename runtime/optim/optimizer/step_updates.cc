@@ -28,14 +28,6 @@ std::string StepRunner::NameOf(const UpdateBatch& batch) const {
   return fmt::format("update.{}.{}", options_.entries[first.entry].name, first.index);
 }
 
-std::uint64_t StepRunner::ElementsOf(const UpdateBatch& batch) const {
-  std::uint64_t elements = 0;
-  for (const Part part : batch.parts) {
-    elements += options_.parts.RangeOf(options_.entries[part.entry], part.index).count;
-  }
-  return elements;
-}
-
 PartAccesses StepRunner::AccessesOfPart(Part part) const {
   const ParameterEntry& entry = options_.entries[part.entry];
   return AccessesOf(
@@ -103,8 +95,9 @@ void StepRunner::TryEachAlone(const UpdateBatch& batch) {
 
 void StepRunner::RunKernels(const UpdateBatch& batch, std::span<const Lease> leases) {
   const std::string name = NameOf(batch);
+  const std::uint64_t elements = ElementsOf(options_.entries, options_.parts, batch);
   const WorkSpan span(
-      options_.runtime, options_.optimizer.lane, name, ElementsOf(batch), batch.parts.size());
+      options_.runtime, options_.optimizer.lane, name, elements, batch.parts.size());
   for (const Part part : batch.parts) {
     const std::size_t count = AccessesOfPart(part).accesses.size();
     RunKernel(part, batch.group, leases.first(count));

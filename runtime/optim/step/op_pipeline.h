@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <deque>
 #include <string>
@@ -15,6 +16,11 @@ struct RunningOp {
   Op op;
   std::vector<Lease> leases;
 };
+
+/// Deadline for pages on their way that may have to wait for leases of the caller.
+inline Ticket::Deadline Soon() {
+  return std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+}
 
 /// Ops of one lane, one after another. Each is asked for some time ahead of its turn, so that pages
 /// come and go while earlier ops compute. Threads: externally synchronised. Lifetime: the runtime

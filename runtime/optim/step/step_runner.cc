@@ -79,17 +79,12 @@ void StepRunner::Run() {
     if (rest_wanted_ && !CanUpdate()) WriteRest();
     AskAhead();
   }
-  End();
-}
-
-/// Whoever destroys the optimizer may hold leases that an update waits for.
-void StepRunner::End() {
   for (const HeldBatch& held : held_) {
     if (held.save_number != 0) saver_->state()->WaitFor(held.save_number);
     WriteCopies(held.batch, held.running.leases);
   }
   held_.clear();
-  LetGoOfPages(Soon());
+  LetGoOfPages(Soon());  // whoever destroys the optimizer may hold leases
 }
 
 void StepRunner::BeginStep(const StepSettings& settings) {

@@ -94,14 +94,12 @@ class StepRunner {
   StepRunner(const Options& options, std::unique_ptr<ForkJoin> join);
   void Post(Command command);
   void Run();
-  void End();
   /// The next command. It is empty when there is a part to work on instead. None: the end.
   std::optional<Command> NextCommand();
   bool CanUpdate() const {
     return !(todo_.empty() && held_.empty()) && (released_ || !settings_.waits);
   }
   bool AsksForMore() const;
-  bool HasCopies(const UpdateBatch& batch) const;
   void AskAhead();
   void UpdateOne();
   /// Gets the pages of the batch that was asked for first, and gives the save its old bytes.
@@ -111,13 +109,10 @@ class StepRunner {
   /// Releases all pages, and asks for none, so that other ops of the lane can have theirs. Copies
   /// of parameters stay what they were, if the deadline is not over before their pages are there.
   void LetGoOfPages(Ticket::Deadline deadline);
-  /// Deadline for what may wait for leases of the caller.
-  static Ticket::Deadline Soon();
   /// Writes the copies of a batch from its parameters, for an op that does not update these.
   void WriteCopies(const UpdateBatch& batch, std::span<const Lease> leases) const;
   void WriteRest();
   std::string NameOf(const UpdateBatch& batch) const;
-  std::uint64_t ElementsOf(const UpdateBatch& batch) const;
   PartAccesses AccessesOfPart(Part part) const;
   void UpdateParts(const UpdateBatch& batch, RunningOp running);
   void RunKernels(const UpdateBatch& batch, std::span<const Lease> leases);

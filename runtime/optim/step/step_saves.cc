@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -61,13 +60,6 @@ void StepRunner::UpdateHeld() {
   parts_asked_ -= held.batch.parts.size();
 }
 
-bool StepRunner::HasCopies(const UpdateBatch& batch) const {
-  return std::any_of(batch.parts.begin(), batch.parts.end(), [this](Part part) {
-    const ParameterEntry& entry = options_.entries[part.entry];
-    return entry.copy && entry.copy->tensor != TensorId();
-  });
-}
-
 void StepRunner::WriteCopies(const UpdateBatch& batch, std::span<const Lease> leases) const {
   for (const Part part : batch.parts) {
     const ParameterEntry& entry = options_.entries[part.entry];
@@ -80,14 +72,10 @@ void StepRunner::WriteCopies(const UpdateBatch& batch, std::span<const Lease> le
   }
 }
 
-Ticket::Deadline StepRunner::Soon() {
-  return std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
-}
-
 /// An op that has its pages has overwritten the copies among them.
 void StepRunner::LetGoOfPages(Ticket::Deadline deadline) {
   for (std::size_t i = 0; pipeline_.asked() > 0; ++i) {
-    if (!HasCopies(todo_[i])) {
+    if (!HasCopies(options_.entries, todo_[i])) {
       pipeline_.DropNext();
       continue;
     }

@@ -1,5 +1,7 @@
 #include "runtime/optim/step/update_batch.h"
 
+#include <algorithm>
+
 namespace sluice::optim {
 
 std::vector<UpdateBatch> MakeBatches(const std::deque<ParameterEntry>& entries,
@@ -21,6 +23,23 @@ std::vector<UpdateBatch> MakeBatches(const std::deque<ParameterEntry>& entries,
     elements += count;
   }
   return batches;
+}
+
+std::uint64_t ElementsOf(const std::deque<ParameterEntry>& entries,
+                         const PartSize& size,
+                         const UpdateBatch& batch) {
+  std::uint64_t elements = 0;
+  for (const Part part : batch.parts) {
+    elements += size.RangeOf(entries[part.entry], part.index).count;
+  }
+  return elements;
+}
+
+bool HasCopies(const std::deque<ParameterEntry>& entries, const UpdateBatch& batch) {
+  return std::any_of(batch.parts.begin(), batch.parts.end(), [&entries](Part part) {
+    const ParameterEntry& entry = entries[part.entry];
+    return entry.copy && entry.copy->tensor != TensorId();
+  });
 }
 
 }  // namespace sluice::optim

@@ -28,4 +28,11 @@ std::vector<UpdateBatch> MakeBatches(const std::deque<ParameterEntry>& entries,
                                      std::size_t parts_max,
                                      std::uint32_t group);
 
+std::uint64_t ElementsOf(const std::deque<ParameterEntry>& entries,
+                         const PartSize& size,
+                         const UpdateBatch& batch);
+
+/// Whether the batch writes copies that lie in tensors.
+bool HasCopies(const std::deque<ParameterEntry>& entries, const UpdateBatch& batch);
+
 }  // namespace sluice::optim

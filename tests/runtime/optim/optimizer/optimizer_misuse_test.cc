@@ -255,7 +255,7 @@ TEST_F(OptimizerMisuseTest, AGradientThatIsDiscardedIsNotShared) {
   bind(tensor_, false);
   ASSERT_THAT(optimizer_->GradientReady(first), IsOk());
   ASSERT_THAT(optimizer_->Step()->Wait(), IsOk());
-  bind(tensor_, true);  // in another step
+  bind(tensor_, true);  // another step
   EXPECT_THAT(optimizer_->GradientReady(first), IsOk());
 }
 
