@@ -221,7 +221,8 @@ class OffloadedOptimizer {
   /// skipped). SaveHandle::Wait writes what no step has touched or a failed one has left. The
   /// save's thread writes, syncs and names the file.
   /// - A save that fails hinders no update: SaveHandle::Wait alone tells.
-  /// - An earlier save that is not whole is completed first, which blocks; so do Save and Load.
+  /// - An earlier save that is not whole is completed first, which blocks. So it is by Save, Load,
+  ///   WriteState, WriteMaster and RefreshMaster.
   /// - The destructor gives up one that is not whole, and leaves nothing of it.
   /// - Nobody else may write to parameters until SaveHandle::HasEveryPart.
   /// Errors: FailedPrecondition, NotFound, InvalidArgument and ResourceExhausted of Save, those of

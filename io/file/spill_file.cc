@@ -35,12 +35,20 @@ absl::StatusOr<std::string> RandomName() {
   return fmt::format(".sluice-{:016x}{:016x}", words[0], words[1]);
 }
 
+std::string_view MakeFailure(int error_number) {
+  switch (error_number) {
+    case EACCES:
+      return "no file can be made there, make it writable for its owner (chmod u+rwx): open";
+    case EMFILE:
+    case ENFILE:
+      return "no file can be made, allow more open files (ulimit -n): open";
+    default:
+      return "no file can be made there, use another directory: open";
+  }
+}
+
 absl::Status DescribeMakeFailure(const SpillDirectory& directory, int error_number) {
-  const char* const what =
-      error_number == EACCES
-          ? "no file can be made there, make it writable for its owner (chmod u+rwx): open"
-          : "no file can be made there, use another directory: open";
-  return base::StatusFromErrno(error_number, Describe(directory, what));
+  return base::StatusFromErrno(error_number, Describe(directory, MakeFailure(error_number)));
 }
 
 absl::Status NameError(const SpillDirectory& directory) {

@@ -97,7 +97,7 @@ absl::Status OffloadedOptimizer::WriteState(TensorId parameter,
                                             std::size_t state,
                                             std::span<const float> values) {
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
-  SLUICE_ASSIGN_OR_RETURN(const auto* entry, impl_->FindValues(parameter, values.size()));
+  SLUICE_ASSIGN_OR_RETURN(const auto* entry, impl_->FindToWrite(parameter, values.size()));
   return impl_->values().WriteState(*entry, state, values);
 }
 absl::Status OffloadedOptimizer::ReadMaster(TensorId parameter, std::span<float> values) {
@@ -107,12 +107,12 @@ absl::Status OffloadedOptimizer::ReadMaster(TensorId parameter, std::span<float>
 }
 absl::Status OffloadedOptimizer::WriteMaster(TensorId parameter, std::span<const float> values) {
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
-  SLUICE_ASSIGN_OR_RETURN(const auto* entry, impl_->FindValues(parameter, values.size()));
+  SLUICE_ASSIGN_OR_RETURN(const auto* entry, impl_->FindToWrite(parameter, values.size()));
   return impl_->values().WriteMaster(*entry, values);
 }
 absl::Status OffloadedOptimizer::RefreshMaster(TensorId parameter) {
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
-  SLUICE_ASSIGN_OR_RETURN(const auto* entry, impl_->FindValues(parameter, std::nullopt));
+  SLUICE_ASSIGN_OR_RETURN(const auto* entry, impl_->FindToWrite(parameter, std::nullopt));
   return impl_->values().TakeMaster(*entry);
 }
 absl::Status OffloadedOptimizer::SetStepsOf(TensorId parameter, std::int64_t steps) {

@@ -66,6 +66,9 @@ class OffloadedOptimizer::Impl {
   /// number of elements), those of CurrentStep::CheckIdle.
   absl::StatusOr<optim::ParameterEntry*> FindValues(TensorId parameter,
                                                     std::optional<std::size_t> elements);
+  /// FindValues, after a save that lacks parts is completed. Blocks.
+  absl::StatusOr<optim::ParameterEntry*> FindToWrite(TensorId parameter,
+                                                     std::optional<std::size_t> elements);
   optim::ParameterValues values() const { return {runtime_, options_, parts_.elements}; }
   absl::Status SetStepsOf(TensorId parameter, std::int64_t steps);
 

@@ -68,7 +68,9 @@ absl::StatusOr<SavedRun> Describe(const FoundSave& save,
                           CheckSavedRun(save.directory, flags.settings, text_hash, begin_anew));
   if (save.step < 0 || save.step == run.step) return run;
   return absl::DataLossError(
-      fmt::format("it is of step {}, another one than its name says; use another save", run.step));
+      fmt::format("{} is of step {}, another one than its name says; use another save",
+                  save.directory,
+                  run.step));
 }
 
 /// Saves of the run. If there is none, the error is that of reading one.

@@ -2,6 +2,7 @@
 // steps do. The steps have the bits of steps without a save.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <set>
@@ -286,6 +287,31 @@ TEST_F(SaveBesideStepsTest, LoadAndSaveCompleteTheOneBefore) {
   ASSERT_THAT(model.optimizer().Save(blocking_.path(), "note"), IsOk());
   EXPECT_TRUE(save.Ready());
   ExpectSaved(save, expected);
+}
+
+TEST_F(SaveBesideStepsTest, WritesOfStatesAndMastersCompleteTheOneBefore) {
+  PagedModel model(runtime_,
+                   {.spec = {.copy = CopyType::kBf16},
+                    .groups = {{20000}, {3000}},
+                    .parameters = Storage::kMaster});
+  Step(model);
+  OffloadedOptimizer& optimizer = model.optimizer();
+  const std::vector<float> values(20000, 42);
+  const auto expect_saved = [&](auto&& write) {
+    const std::string expected = BlockingSave(model);
+    SaveHandle save = StartSave(model);
+    EXPECT_FALSE(save.HasEveryPart());
+    write();
+    EXPECT_TRUE(save.HasEveryPart());
+    ExpectSaved(save, expected);
+    EXPECT_NE(BlockingSave(model), expected);
+  };
+  expect_saved([&] { ASSERT_THAT(optimizer.WriteState(model.parameter(0), 1, values), IsOk()); });
+  expect_saved([&] { ASSERT_THAT(optimizer.WriteMaster(model.parameter(0), values), IsOk()); });
+  expect_saved([&] {
+    std::ranges::fill(model.memory(0), std::byte{0x40});
+    ASSERT_THAT(optimizer.RefreshMaster(model.parameter(0)), IsOk());
+  });
 }
 
 TEST_F(SaveBesideStepsTest, AnOptimizerThatGoesGivesAnUnfinishedSaveUp) {
