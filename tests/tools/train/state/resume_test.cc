@@ -73,7 +73,7 @@ TEST_F(ResumeTest, TheNewestComesFirstAndOthersArePassedOver) {
   EXPECT_THAT(resumable.passed_over,
               ElementsAre(AllOf(HasSubstr("step-0000007: "), HasSubstr("use another save")),
                           AllOf(HasSubstr("step-0000006: "), HasSubstr("\"model.layers\" is 1")),
-                          HasSubstr("step-0000005: it is of step 6, another one")));
+                          HasSubstr("/step-0000005 is of step 6, another one")));
 }
 
 TEST_F(ResumeTest, SavesThatCannotBeGoneOnFromAreNoReasonToBeginAnew) {
