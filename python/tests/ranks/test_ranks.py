@@ -1,5 +1,7 @@
 """Two ranks of torch.distributed: DDP and FSDP2, checkpoints of other numbers of ranks, errors."""
 
+import re
+
 import cases
 import pool
 import pytest
@@ -184,6 +186,14 @@ def test_each_rank_has_its_part_of_every_drive(both, spill):
 def test_whole_budgets_of_several_ranks_are_announced(both, spill):
     for lines in both("without_share", spill=str(spill)):
         assert len([line for line in lines if "2 ranks, and LOCAL_WORLD_SIZE is not set" in line]) == 1
+
+
+def test_parameters_of_the_first_fsdp_are_refused(both):
+    refused = "InvalidArgument: parameter '.*{}' is managed by FullyShardedDataParallel, .* use fully_shard"
+    for answer in both("layouts.first_fsdp"):
+        for error, name in zip(answer["after"], ("0.weight", "_flat_param")):
+            assert re.match(refused.format(name), error), error
+        assert re.match(r"InvalidArgument: parameter '[01].weight' had shape \(4, 4\) when", answer["before"])
 
 
 def test_calls_that_ranks_cannot_make_are_refused_by_name(both, spill, small_seed):

@@ -100,6 +100,10 @@ def check_parameter(name: str, tensor: Any, master: bool) -> None:
     if tensor.is_inference():
         raise refuse(name, "was made in torch.inference_mode(), where autograd sees no writes; make it "
                            "outside, or clone it there")
+    # Both kinds of FullyShardedDataParallel's parameters have this mark.
+    if getattr(tensor, "_fsdp_flattened", False):
+        raise refuse(name, "is managed by FullyShardedDataParallel, and nothing tells its shards from replicas; "
+                           "use fully_shard (FSDP2), whose parameters are DTensors")
     problem = _problem_of(tensor)
     if problem is not None:
         raise refuse(name, problem)
