@@ -2,7 +2,7 @@
 
 import cases
 import torch
-from torch.distributed.fsdp import FullyShardedDataParallel
+from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 
 import sluice.torch
 
@@ -27,3 +27,24 @@ def first_fsdp():
         optimizer = sluice.torch.SGD(model.named_parameters(), runtime=runtime)
         wrapped(model, True)(torch.ones(4)).sum().backward()
         return {"after": after, "before": cases.error_of(optimizer.step)}
+
+
+def evaluated(directory):
+    """What a model computes when it is saved, and after a load that a forward without backward precedes."""
+    model = layers()
+    fully_shard(model[0], reshard_after_forward=False)
+    fully_shard(model)
+
+    @torch.no_grad()
+    def evaluate():
+        return model(torch.ones(2, 4)).tolist()
+
+    with sluice.Runtime(**cases.RESIDENT) as runtime:
+        optimizer = sluice.torch.SGD(model.parameters(), lr=0.1, runtime=runtime)
+        optimizer.save(directory)
+        saved = evaluate()
+        model(torch.ones(2, 4)).sum().backward()
+        optimizer.step()
+        later = evaluate()
+        optimizer.load(directory)
+        return {"saved": saved, "later": later, "loaded": evaluate()}

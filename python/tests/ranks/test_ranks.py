@@ -196,6 +196,11 @@ def test_parameters_of_the_first_fsdp_are_refused(both):
         assert re.match(r"InvalidArgument: parameter '[01].weight' had shape \(4, 4\) when", answer["before"])
 
 
+def test_a_forward_after_a_load_uses_what_was_loaded(both, spill):
+    for answer in both("layouts.evaluated", directory=str(spill)):
+        assert answer["loaded"] == answer["saved"] != answer["later"]
+
+
 def test_calls_that_ranks_cannot_make_are_refused_by_name(both, spill, small_seed):
     for errors in both("misuse", spill=str(spill), seed=small_seed):
         assert "'0' is a DTensor, which FSDP2 gathers" in errors["overlap"]

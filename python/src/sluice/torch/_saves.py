@@ -10,7 +10,7 @@ from .. import _core, errors
 from .._checks import path_of
 from . import _entries, _notes, _places, _ranks, _slots
 from ._compiled import not_compiled
-from ._shards import check_group, increment_version, is_dtensor, ranks
+from ._shards import check_group, increment_version, is_dtensor, ranks, reshard
 from ._state_dicts import StateDicts
 
 
@@ -112,7 +112,7 @@ class Saves(StateDicts):
         """Loads; Ctrl-C between the load and the note leaves half a load."""
         before, self._half_loaded = self._half_loaded, True
         try:
-            self._core.load(place)
+            self._load_parameters(place)
         except errors.Error:  # nothing has changed
             self._half_loaded = before
             raise
@@ -124,7 +124,7 @@ class Saves(StateDicts):
         """Loads what this rank has. Where only some ranks could, half a load is left on all."""
         before, self._half_loaded = self._half_loaded, True
         try:
-            _, failures = _ranks.outcomes("load", lambda: self._core.load(place))
+            _, failures = _ranks.outcomes("load", lambda: self._load_parameters(place))
             if all(failures):  # nothing has changed
                 self._half_loaded = before
             _ranks.raise_first(failures)
@@ -132,6 +132,10 @@ class Saves(StateDicts):
             if self._half_loaded:
                 self._note_all()
             raise
+
+    def _load_parameters(self, place: str) -> None:
+        reshard(self._slots.tensors)
+        self._core.load(place)
 
     def _take_note(self, note: _notes.Note) -> None:
         """Takes steps and the options of groups after a load."""

@@ -97,6 +97,22 @@ def warn_of_budgets(share_is_given: bool) -> None:
                      "runtime; set LOCAL_RANK and LOCAL_WORLD_SIZE, or give share=", ranks())
 
 
+def reshard(parameters: Iterable[Any]) -> None:
+    """Drops FSDP2's whole copies of parameters, some of which it keeps after a forward.
+
+    The next forward makes them from what the ranks have then.
+    """
+    own = {id(each) for each in parameters if is_dtensor(each)}
+    if not own:
+        return
+    from torch.distributed import _composable_state
+
+    for state in {reference() for reference in list(_composable_state._module_state_mapping.values())}:
+        for group in getattr(state, "_fsdp_param_groups", ()):
+            if any(id(each.sharded_param) in own for each in group.fsdp_params):
+                group.reshard()
+
+
 def norm_of(gradients: Iterable[Any], parameters: list[Any]) -> float:
     """The norm of the gradients of all ranks, the same on each. A collective call of DTensors.
 
