@@ -2,7 +2,11 @@
 
 import cases
 import torch
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
+from torch.distributed.tensor import Shard, distribute_tensor
+from torch.distributed.tensor.parallel import (
+    ColwiseParallel, RowwiseParallel, SequenceParallel, parallelize_module)
 
 import sluice.torch
 
@@ -48,3 +52,48 @@ def evaluated(directory):
         later = evaluate()
         optimizer.load(directory)
         return {"saved": saved, "later": later, "loaded": evaluate()}
+
+
+def sequence_parallel():
+    """A model of which both ranks have half of each sequence: their gradients of the norms are summands."""
+    torch.manual_seed(2)
+    model = torch.nn.Sequential(torch.nn.LayerNorm(8), torch.nn.Linear(8, 16), torch.nn.GELU(),
+                                torch.nn.Linear(16, 8), torch.nn.LayerNorm(8))
+    return parallelize_module(model, init_device_mesh("cpu", (2,)), {
+        "0": SequenceParallel(), "1": ColwiseParallel(input_layouts=Shard(1)),
+        "3": RowwiseParallel(output_layouts=Shard(1), use_local_output=False), "4": SequenceParallel()})
+
+
+def train_sequences(model, optimizer, batches=1, clip=None, set_to_none=True):
+    """Three steps. Returns the first norm, if there are norms."""
+    norms = []
+    for step in range(3):
+        for batch in range(batches):
+            generator = torch.Generator().manual_seed(10 * step + batch)
+            whole = torch.randn(2, 4, 8, generator=generator)
+            output = model(distribute_tensor(whole, model[0].weight.device_mesh, [Shard(1)]))
+            (output.full_tensor() - whole).square().mean().backward()
+        if clip is not None:
+            norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), clip).full_tensor().item())
+        optimizer.step()
+        norms.append(getattr(optimizer, "gradient_norm", None))
+        optimizer.zero_grad(set_to_none=set_to_none)
+    return norms[0]
+
+
+def sums(clip=None, clip_norm=None, step_in_backward=False, **options):
+    """Differences from torch's optimizer after steps of a model with sequence parallelism."""
+    model, reference = sequence_parallel(), sequence_parallel()
+    rates = {"lr": 1e-2, "eps": 1e-3}
+    with sluice.Runtime(**cases.RESIDENT) as runtime:
+        optimizer = sluice.torch.AdamW(model.parameters(), runtime=runtime, clip_norm=clip_norm,
+                                       step_in_backward=step_in_backward, **rates)
+        norm = train_sequences(model, optimizer, clip=clip, **options)
+        theirs = torch.optim.AdamW(reference.parameters(), **rates)
+        expected = train_sequences(reference, theirs, clip=clip or clip_norm, **options)
+        pairs = zip(model.parameters(), reference.parameters())
+        return {
+            "norms": [norm, expected],
+            "off by": max((cases.whole_of(a) - cases.whole_of(b)).abs().max().item() for a, b in pairs),
+            "digest": cases.digest(model.parameters()),
+        }

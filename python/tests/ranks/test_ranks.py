@@ -188,6 +188,17 @@ def test_whole_budgets_of_several_ranks_are_announced(both, spill):
         assert len([line for line in lines if "2 ranks, and LOCAL_WORLD_SIZE is not set" in line]) == 1
 
 
+@pytest.mark.parametrize("options", [
+    {}, {"clip": 0.05}, {"clip_norm": 0.05}, {"step_in_backward": True},
+    {"batches": 2, "clip_norm": 0.05}, {"batches": 2, "set_to_none": False},
+])
+def test_gradients_of_which_ranks_have_summands_are_summed(both, options):
+    answers = both("layouts.sums", **options)
+    assert answers[0] == answers[1] and answers[0]["off by"] < 1e-6
+    norm, expected = answers[0]["norms"]
+    assert norm == (pytest.approx(expected, rel=1e-5) if expected else None)
+
+
 def test_parameters_of_the_first_fsdp_are_refused(both):
     refused = "InvalidArgument: parameter '.*{}' is managed by FullyShardedDataParallel, .* use fully_shard"
     for answer in both("layouts.first_fsdp"):

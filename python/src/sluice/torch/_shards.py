@@ -24,6 +24,11 @@ def is_dtensor(tensor: Any) -> bool:
     return type(tensor).__name__ == "DTensor"
 
 
+def has_summands(tensor: Any) -> bool:
+    """Whether a DTensor is a sum, or another reduction, of what its ranks have."""
+    return any(placement.is_partial() for placement in tensor.placements)
+
+
 def local_of(tensor: Any) -> Any:
     """The elements of this rank: the local tensor of a DTensor, or the tensor itself."""
     if not is_dtensor(tensor):

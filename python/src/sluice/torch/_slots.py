@@ -8,7 +8,7 @@ from typing import Any, Optional
 import torch
 
 from .. import errors
-from ._shards import is_dtensor, local_of, problem_of_layout, ranks, version_of
+from ._shards import has_summands, is_dtensor, local_of, problem_of_layout, ranks, version_of
 
 # Types of parameters and gradients, as sluice._core names them.
 DTYPES = {torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16"}
@@ -77,7 +77,7 @@ def refuse(name: str, problem: str) -> errors.InvalidArgument:
 def _problem_of(tensor: Any) -> Optional[str]:
     """Reason that keeps a parameter or a gradient out, whatever its type; None: none."""
     if is_dtensor(tensor):
-        if any(each.is_partial() for each in tensor.placements):
+        if has_summands(tensor):
             return f"has placements {tensor.placements}, so each rank has a summand; redistribute it"
         tensor = local_of(tensor)
     if tensor.layout != torch.strided:
@@ -180,12 +180,20 @@ def check_not_frozen(slot: Slot) -> None:
 
 
 def gradient_of(slot: Slot) -> Any:
-    """The parameter's gradient, or None. One that negates its memory, as autograd makes of complex
-    numbers, becomes one that does not. Raises InvalidArgument if the parameter is frozen.
+    """The parameter's gradient, or None. Raises InvalidArgument if the parameter is frozen.
+
+    One that negates its memory, as autograd makes of complex numbers, becomes one that does not. One of
+    which each rank has a summand becomes their sum: a collective call.
     """
     check_not_frozen(slot)
     gradient = slot.tensor.grad
-    if gradient is not None and not is_dtensor(gradient) and gradient.is_neg():
+    if gradient is None:
+        return None
+    if is_dtensor(gradient):
+        if has_summands(gradient) and is_dtensor(slot.tensor) and gradient.device_mesh == slot.tensor.device_mesh:
+            with torch.no_grad():
+                slot.tensor.grad = gradient = gradient.redistribute(placements=slot.tensor.placements)
+    elif gradient.is_neg():
         slot.tensor.grad = gradient = gradient.resolve_neg()
     return gradient
 
