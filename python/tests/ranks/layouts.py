@@ -1,8 +1,11 @@
 """Parameters that are spread over two ranks other than by FSDP2 alone. See cases.py."""
 
+import os
+
 import cases
 import torch
-from torch.distributed.device_mesh import init_device_mesh
+import torch.distributed as dist
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from torch.distributed.tensor import Shard, distribute_tensor
 from torch.distributed.tensor.parallel import (
@@ -97,3 +100,37 @@ def sums(clip=None, clip_norm=None, step_in_backward=False, **options):
             "off by": max((cases.whole_of(a) - cases.whole_of(b)).abs().max().item() for a, b in pairs),
             "digest": cases.digest(model.parameters()),
         }
+
+
+def two_of_three(directory, dimensions):
+    """A save and a load of ranks 0 and 1, while rank 2 does something else."""
+    shape, names = ((1, 2), ("replicas", "shards")) if dimensions == 2 else ((2,), None)
+    meshes = [DeviceMesh("cpu", torch.tensor(ranks).reshape(shape), mesh_dim_names=names)
+              for ranks in ([0, 1], [0, 2])]
+    with sluice.Runtime(**cases.RESIDENT) as runtime:
+        found = {}
+        if dist.get_rank() < 2:
+            model, other = (fully_shard(layers(), mesh=meshes[0]) for _ in range(2))
+            optimizer, second = (cases.adamw(each, runtime) for each in (model, other))
+            model(torch.ones(2, 4)).sum().backward()
+            optimizer.step()
+            optimizer.save(directory)
+            second.load(directory)
+            found["same"] = [cases.digest(each.parameters(), cases.local_of) for each in (model, other)]
+            found["error"] = cases.error_of(lambda: second.save(os.path.join(directory, "none")))
+            second.close()
+        if dist.get_rank() == 0:
+            both = [fully_shard(torch.nn.Linear(4, 4), mesh=mesh).weight for mesh in meshes]
+            apart = sluice.torch.SGD(both, runtime=runtime)
+            found["apart"] = [cases.error_of(lambda call=call: call(directory)) for call in (apart.save, apart.load)]
+        return found
+
+
+def stages(directory):
+    """Errors of three ranks with a mesh of one rank each, all cut from one mesh."""
+    own = init_device_mesh("cpu", (3, 1), mesh_dim_names=("stages", "shards"))["shards"]
+    with sluice.Runtime(**cases.RESIDENT) as runtime:
+        optimizer = cases.adamw(fully_shard(layers(), mesh=own), runtime)
+        optimizer.save(directory)
+        optimizer.load(directory)
+        return cases.error_of(lambda: optimizer.save(5 if dist.get_rank() == 2 else directory))

@@ -23,14 +23,16 @@ class Saves(StateDicts):
 
         The file has its name once it is whole. docs/optimizer.md says more of it. With DTensors of
         several ranks each rank calls it and writes its own file, to ``directory``/rank-0-of-2 and so
-        on. It returns once all are whole, and raises the error of one rank on each. Every rank's file
-        from before stays if one could not be written, as on a full disk. If the processes end while
-        the files take their names, the next load or save completes this one.
+        on: those of the mesh from which the DTensors' meshes are cut. It returns once all are whole,
+        and raises the error of one rank on each. Every rank's file from before stays if one could not
+        be written, as on a full disk. If the processes end while the files take their names, the next
+        load or save completes this one.
         """
-        if self._is_spread():
-            place = _ranks.together("save", lambda: self._prepare_save(directory, note))
-            _ranks.settle(place)
-            self._save_together(place, note)
+        team = self._team()
+        if team is not None:
+            place = team.together("save", lambda: self._prepare_save(directory, note))
+            _ranks.settle(team, place)
+            self._save_together(team, place, note)
         else:
             self._write(self._prepare_save(directory, note), note, None)
 
@@ -51,16 +53,16 @@ class Saves(StateDicts):
         self._refresh_masters(slot for slot, _ in pairs)
         return place
 
-    def _save_together(self, directory: str, note: str) -> None:
+    def _save_together(self, team: _ranks.Team, directory: str, note: str) -> None:
         """Every rank's file is whole before one replaces the file from before."""
-        mark = _ranks.mark(self._slots.values())
+        mark = _ranks.mark(team, self._slots.values())
         try:
-            _ranks.together("save", lambda: self._write(_places.make_next(directory), note, mark))
+            team.together("save", lambda: self._write(_places.make_next(directory), note, mark))
         except BaseException:
             _places.drop_next(directory)
             raise
         try:
-            _ranks.together("save", lambda: _places.take_next(directory))
+            team.together("save", lambda: _places.take_next(directory))
         except errors.Error:
             _places.put_back(directory)
             raise
@@ -81,22 +83,23 @@ class Saves(StateDicts):
         what differs), DataLoss; nothing has changed then. It raises the error of one rank on each.
         If only some ranks' states cannot be read, all ranks refuse steps until the next load.
         """
-        if self._is_spread():
-            folder = _ranks.together("load", lambda: path_of("the directory of a save", directory))
-            _ranks.settle(folder)
-            place, note = _ranks.together("load", lambda: self._read_note(folder))
+        team = self._team()
+        if team is not None:
+            folder = team.together("load", lambda: path_of("the directory of a save", directory))
+            _ranks.settle(team, folder)
+            place, note = team.together("load", lambda: self._read_note(folder, True))
             assert note.mark is not None
-            _ranks.check_whole(folder, note.mark)
-            self._load_together(place)
+            _ranks.check_whole(team, folder, note.mark)
+            self._load_together(team, place)
         else:
-            place, note = self._read_note(path_of("the directory of a save", directory))
+            place, note = self._read_note(path_of("the directory of a save", directory), False)
             self._load_whole(place)
         self._take_note(note)
         return note.text
 
-    def _read_note(self, directory: str) -> tuple[str, _notes.Note]:
+    def _read_note(self, directory: str, spread: bool) -> tuple[str, _notes.Note]:
         """The folder of this rank's save and its note, which has been checked."""
-        place = _places.find(directory, self._is_sharded())
+        place = _places.find(directory, spread)
         self._wait_unless_failed()
         for _, slot in self._pairs():
             _slots.check_unchanged(slot)
@@ -104,7 +107,7 @@ class Saves(StateDicts):
         if note.groups and len(note.groups) != len(self.param_groups):
             raise errors.InvalidArgument(f"the save has {len(note.groups)} parameter groups, the "
                                          f"optimizer {len(self.param_groups)}")
-        if self._is_spread():
+        if spread:
             _ranks.check_layouts(note.mark, self._slots.values())
         return place, note
 
@@ -120,11 +123,11 @@ class Saves(StateDicts):
             self._note_all()
             raise
 
-    def _load_together(self, place: str) -> None:
+    def _load_together(self, team: _ranks.Team, place: str) -> None:
         """Loads what this rank has. Where only some ranks could, half a load is left on all."""
         before, self._half_loaded = self._half_loaded, True
         try:
-            _, failures = _ranks.outcomes("load", lambda: self._load_parameters(place))
+            _, failures = team.outcomes("load", lambda: self._load_parameters(place))
             if all(failures):  # nothing has changed
                 self._half_loaded = before
             _ranks.raise_first(failures)
@@ -154,12 +157,12 @@ class Saves(StateDicts):
             self._loaded(slot, steps, has_states and (steps > 0 or self._begins_with_states))
         self._half_loaded = False
 
-    def _is_spread(self) -> bool:
-        """Whether several ranks have a save together. Raises FailedPrecondition without their group."""
-        if not self._is_sharded():
-            return False
-        check_group(self._slots.tensors)
-        return ranks() > 1
+    def _team(self) -> Optional[_ranks.Team]:
+        """The ranks that have a save together; None: a rank has its own.
 
-    def _is_sharded(self) -> bool:
-        return any(is_dtensor(slot.tensor) for slot in self._slots.values())
+        Raises FailedPrecondition without their group, and as ``_ranks.Team``.
+        """
+        if not any(is_dtensor(slot.tensor) for slot in self._slots.values()):
+            return None
+        check_group(self._slots.tensors)
+        return _ranks.Team(self._slots.values()) if ranks() > 1 else None
