@@ -10,7 +10,7 @@ import torch
 
 from .. import _core, errors
 from . import _notes, _places
-from ._shards import is_dtensor, ranks
+from ._shards import is_dtensor, ranks, root_of
 from ._slots import Slot, refuse
 
 _Result = TypeVar("_Result")
@@ -27,7 +27,7 @@ class Team:
         names: dict[Any, str] = {}
         for slot in slots:
             if is_dtensor(slot.tensor):
-                names.setdefault(slot.tensor.device_mesh._get_root_mesh(), slot.name)
+                names.setdefault(root_of(slot.tensor.device_mesh), slot.name)
         members = {mesh: sorted(mesh.mesh.flatten().tolist()) for mesh in names}
         largest = max(members, key=lambda mesh: len(members[mesh]))
         self.ranks: list[int] = members[largest]

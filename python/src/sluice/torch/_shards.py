@@ -6,6 +6,7 @@ import dataclasses
 import logging
 import math
 import os
+import weakref
 from collections.abc import Iterable
 from typing import Any, Optional
 
@@ -112,10 +113,27 @@ def reshard(parameters: Iterable[Any]) -> None:
         return
     from torch.distributed import _composable_state
 
-    for state in {reference() for reference in list(_composable_state._module_state_mapping.values())}:
-        for group in getattr(state, "_fsdp_param_groups", ()):
-            if any(id(each.sharded_param) in own for each in group.fsdp_params):
+    for each in list(_composable_state._module_state_mapping.values()):
+        state = each() if isinstance(each, weakref.ref) else each
+        for group in _groups_of(state):
+            if any(id(parameter.sharded_param) in own for parameter in group.fsdp_params):
                 group.reshard()
+
+
+def _groups_of(state: Any) -> list[Any]:
+    """Parameters that FSDP2 gathers together; older versions of PyTorch have one group for a module."""
+    groups = getattr(state, "_fsdp_param_groups", None) or [getattr(state, "_fsdp_param_group", None)]
+    return [group for group in groups if group is not None]
+
+
+def root_of(mesh: Any) -> Any:
+    """The mesh from which a DTensor's mesh is cut."""
+    own = getattr(mesh, "_get_root_mesh", None)
+    if own is not None:
+        return own()
+    from torch.distributed.device_mesh import _mesh_resources  # older versions of PyTorch
+
+    return _mesh_resources.get_root_mesh(mesh)
 
 
 def norm_of(gradients: Iterable[Any], parameters: list[Any]) -> float:
