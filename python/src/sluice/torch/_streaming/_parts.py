@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import threading
 from collections.abc import Iterable
 from typing import Optional
@@ -17,8 +18,10 @@ from ._units import Leaving, Room, Scope, Unit
 # takes time, and frames for a smaller one are few.
 BUDGET_SHARE = 1 / 16
 _PAGES = 32
-# Units stay whole if this share of the weights fits: there reading seldom binds, and leases cost more.
+# If this share of the weights fits, units have few parts: there reading seldom binds, and leases cost
+# more. If all of them fit, units stay whole.
 _FITTING_SHARE = 2 / 3
+_FEW_PARTS = 2
 # Modules that use weights of the modules below them themselves.
 _WHOLE = (torch.nn.MultiheadAttention, torch.nn.TransformerEncoderLayer)
 
@@ -34,35 +37,43 @@ class Scopes:
 
 
 def scopes_of(maker: UnitMaker, layout: Layout, slots: list[Slot], room: Room) -> Scopes:
-    """The scopes of units. Large ones are divided, unless most weights fit."""
+    """The scopes of units. Large ones are divided unless all weights fit, into few parts if most do."""
     scopes = Scopes()
     wholes = maker.units(layout)
-    fits = room.budget_bytes >= room.bytes_of(wholes) * _FITTING_SHARE
+    fitting = room.budget_bytes / max(room.bytes_of(wholes), 1)
     divider = Divider(layout, slots, room)
     for whole, (name, module) in zip(wholes, layout.units):
-        whole_fits = room.bytes_of([whole]) <= room.budget_bytes
-        member = None if fits and whole_fits else divider.divided(name, module)
+        member = None if fitting >= 1 else divider.divided(name, module)
         if member is None:
             scopes.units.append(whole)
             scopes.modules.append((module, whole))
             continue
-        parts = [maker.unit(part_name, [*part.modules(), *member.small])
-                 for part_name, part in member.parts]
-        runs = MemberRuns(whole, parts, scopes.units, room)
-        scopes.units += parts
+        if fitting >= _FITTING_SHARE and room.bytes_of([whole]) <= room.budget_bytes:
+            member.parts = divider.joined(member.parts, _FEW_PARTS)
+        runs = MemberRuns(whole, scopes.units, room)
+        for part in member.parts:
+            below = [each for module in part.modules for each in module.modules()]
+            unit = maker.unit(part.name, [*below, *member.small])
+            scopes.units.append(unit)
+            scopes.modules += [(module, runs.scope_of(unit)) for module in part.modules]
         scopes.divided.append(runs)
         scopes.modules.append((module, runs))
-        scopes.modules += [(part, PartScope(runs, unit))
-                           for unit, (_, part) in zip(parts, member.parts)]
     return scopes
+
+
+@dataclasses.dataclass
+class Part:
+    """Modules whose weights are leased together, from the first forward of one of them on."""
+
+    name: str
+    modules: list[torch.nn.Module]
 
 
 @dataclasses.dataclass
 class Member:
     """A unit as it is divided."""
 
-    # Modules, each with its name, whose weights are leased from their forward on.
-    parts: list[tuple[str, torch.nn.Module]] = dataclasses.field(default_factory=list)
+    parts: list[Part] = dataclasses.field(default_factory=list)
     # The other modules, whose weights are small: they are leased with each part.
     small: list[torch.nn.Module] = dataclasses.field(default_factory=list)
 
@@ -91,6 +102,19 @@ class Divider:
         self._known = known
         return None
 
+    def joined(self, parts: list[Part], count: int) -> list[Part]:
+        """Neighbours as one, so that `count` parts of about the same size are left."""
+        sizes = [self._bytes_of(part.modules) for part in parts]
+        found: list[Part] = []
+        for at, part in enumerate(parts):
+            middle = sum(sizes[:at]) + sizes[at] / 2
+            if middle * count >= len(found) * sum(sizes):
+                found.append(part)
+            else:
+                name = f"{found[-1].name.split(' to ')[0]} to {part.name}"
+                found[-1] = Part(name, [*found[-1].modules, *part.modules])
+        return found
+
     def _divide(self, member: Member, name: str, module: torch.nn.Module) -> None:
         member.small.append(module)
         for child_name, child in module.named_children():
@@ -101,7 +125,7 @@ class Divider:
                 self._divide(member, full, child)
             elif id(child) not in self._known:
                 self._known.add(id(child))
-                member.parts.append((full, child))
+                member.parts.append(Part(full, [child]))
 
     def _is_divisible(self, module: torch.nn.Module) -> bool:
         below = list(module.modules())
@@ -139,8 +163,8 @@ class Run:
     leased: Optional[Unit] = None
     # The unit before and its leases, until `leased` has taken over.
     leaving: Optional[Leaving] = None
-    # Parts whose modules have begun, in their order.
-    begun: list[Unit] = dataclasses.field(default_factory=list)
+    # Scopes of the modules that have begun, in their order.
+    begun: list[PartScope] = dataclasses.field(default_factory=list)
     # Entry of the module that runs, and whether another one has begun within one.
     inside: Optional[object] = None
     nested: bool = False
@@ -148,24 +172,29 @@ class Run:
 
 class MemberRuns:
     """Scope of a divided member: it leases the first part from the begin on, and then each part from
-    the begin of its module to that of the next one.
+    the begin of its first module to that of the next part.
 
     Some forwards use weights of a module without a call of it, or call one several times, or not each
     time. After a run that shows it the member is leased whole, if dram has room for that. Threads: any.
     """
 
-    def __init__(self, whole: Unit, parts: list[Unit], units: list[Unit], room: Room) -> None:
+    def __init__(self, whole: Unit, units: list[Unit], room: Room) -> None:
         self._whole = whole
-        self._parts = parts
+        self._parts: list[PartScope] = []
         self._units = units
         self._may_be_whole = room.bytes_of([whole]) <= room.budget_bytes
-        self._order: list[Unit] = []
+        self._order: list[PartScope] = []
         self._lock = threading.Lock()
         self._is_whole = False
         self._entries: set[object] = set()
         # Entries of modules that have a lease of their own.
         self._alone: set[object] = set()
         self._local = threading.local()
+
+    def scope_of(self, unit: Unit) -> PartScope:
+        """The scope of one more module, whose part is `unit`."""
+        self._parts.append(PartScope(self, unit))
+        return self._parts[-1]
 
     @property
     def running(self) -> bool:
@@ -177,7 +206,7 @@ class MemberRuns:
         run = Run(entry)
         self._entries.add(entry)
         self._runs().append(run)
-        self._lease(run, self._whole if self._is_whole else (self._order or self._parts)[0])
+        self._lease(run, self._whole if self._is_whole else (self._order or self._parts)[0].unit)
 
     def leave(self, entry: object, done: bool = False) -> None:
         """Ends the lease, and looks at the parts that have run."""
@@ -192,7 +221,7 @@ class MemberRuns:
                 self._judge(run)
         self._entries.discard(entry)
 
-    def begin(self, entry: object, part: Unit) -> None:
+    def begin(self, entry: object, part: PartScope) -> None:
         """The module of a part begins. One that is called by itself, or within that of another part,
         has a lease of its own.
         """
@@ -201,23 +230,23 @@ class MemberRuns:
         if run is not None:
             run.begun.append(part)
             run.nested |= run.inside is not None
-            if run.leased is self._whole or (run.inside is not None and run.leased is part):
+            if run.leased is self._whole or (run.inside is not None and run.leased is part.unit):
                 return
         if run is None or run.inside is not None:
             self._alone.add(entry)
-            part.enter(entry)
+            part.unit.enter(entry)
             return
         run.inside = entry
-        if run.leased is not part:
-            self._lease(run, part)
+        if run.leased is not part.unit:
+            self._lease(run, part.unit)
 
-    def end(self, entry: object, part: Unit) -> None:
+    def end(self, entry: object, part: PartScope) -> None:
         """The module of a part ends. It may come again, and where ``begin`` has raised."""
         for run in self._runs():
             if run.inside is entry:
                 run.inside = None
         if entry in self._alone:
-            part.leave(entry)
+            part.unit.leave(entry)
             self._alone.discard(entry)
 
     def _runs(self) -> list[Run]:
@@ -235,25 +264,26 @@ class MemberRuns:
     def _judge(self, run: Run) -> None:
         with self._lock:
             each_once = len(run.begun) == len(self._parts) == len(set(run.begun)) and not run.nested
-            if each_once and self._order in ([], run.begun):
+            leased = [unit for unit, _ in itertools.groupby(part.unit for part in run.begun)]
+            if each_once and len(leased) == len(set(leased)) and self._order in ([], run.begun):
                 self._order = run.begun
             elif self._may_be_whole and not self._is_whole:
                 if self._whole not in self._units:
-                    self._units.insert(self._units.index(self._parts[0]), self._whole)
+                    self._units.insert(self._units.index(self._parts[0].unit), self._whole)
                 self._is_whole = True
 
 
 class PartScope:
-    """Scope of a part's module."""
+    """Scope of a module of a part."""
 
     def __init__(self, runs: MemberRuns, unit: Unit) -> None:
+        self.unit = unit
         self._runs = runs
-        self._unit = unit
 
     def enter(self, entry: object) -> None:
         """Calls ``MemberRuns.begin``."""
-        self._runs.begin(entry, self._unit)
+        self._runs.begin(entry, self)
 
     def leave(self, entry: object, done: bool = False) -> None:
         """Calls ``MemberRuns.end``."""
-        self._runs.end(entry, self._unit)
+        self._runs.end(entry, self)
