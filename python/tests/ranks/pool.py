@@ -44,11 +44,12 @@ class Ranks:
     def _start(self):
         # A file instead of a port of ours: gloo takes free ports by itself. New groups need it, too.
         self._meeting = tempfile.TemporaryDirectory(prefix="sluice-python-ranks-")
+        modules = [str(CASES.parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
         store = os.path.join(self._meeting.name, "store")
         for rank in range(self._count):
             environment = {
                 **os.environ, "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": str(self._count),
-                "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo",
+                "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "PYTHONPATH": os.pathsep.join(modules),
             }
             self._processes.append(subprocess.Popen(
                 [*self._run_by, sys.executable, CASES, store, str(rank), str(self._count)],

@@ -47,6 +47,12 @@ def test_two_ranks_have_the_bits_of_two_resident_ones(both, spill, small_seed, k
         assert answers[0]["norm"] == answers[1]["norm"] > options["clip_norm"]
 
 
+def test_an_update_goes_before_a_backward_that_writes_to_the_buckets_of_its_gradients(both, spill, seed):
+    answers = [both("overlaps.unused_parameters", spill=str(spill), seed=seed, overlap=overlap)
+               for overlap in (False, True)]
+    assert len({each for answer in answers for each in answer}) == 1
+
+
 def test_offloaded_activations_give_the_same_gradients(both, spill, small_seed):
     for answer in both("activations", spill=str(spill), seed=small_seed):
         for model in answer:

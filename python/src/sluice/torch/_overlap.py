@@ -93,11 +93,20 @@ class Overlap:
 
 def _read_by(module: Any) -> Iterable[Any]:
     compiled = type(module).__name__ == "OptimizedModule"  # torch.compile's; hooks may not run
-    if compiled or isinstance(module, _READ_BELOW):
+    if compiled or isinstance(module, _READ_BELOW) or _writes_gradients(module):
         return list(module.parameters())
     own = [each for each in module._parameters.values() if each is not None]
     lists = (child for child in module._modules.values() if isinstance(child, _LISTS))
     return [*own, *(each for child in lists for each in child.parameters())]
+
+
+def _writes_gradients(module: Any) -> bool:
+    """Whether the next backward writes to gradients of the step: they are views of the module's buckets.
+
+    DistributedDataParallel writes to those of parameters that its forward has not used, too.
+    """
+    parallel = isinstance(module, torch.nn.parallel.DistributedDataParallel)
+    return parallel and bool(getattr(module, "gradient_as_bucket_view", False))
 
 
 class _Hook:
