@@ -184,6 +184,32 @@ def test_a_compiled_model_waits_as_a_whole(runtime, make_runtime, seed):
     assert optimizing.same(model.parameters(), reference.parameters())
 
 
+@pytest.mark.parametrize("part", ["", "layers.2"])
+def test_a_module_that_is_compiled_in_place_waits_for_its_parameters(runtime, seed, part):
+    model = model_of(seed)
+    model.get_submodule(part).compile(backend="eager")
+    optimizer = overlapped(model, runtime)
+    train(model, optimizer, 2)
+    loss_of(model, 2).backward()
+    with optimizing.Held(runtime) as held, torch.no_grad():
+        optimizer.step()
+        held.let_go_later()
+        beside = loss_of(model, 3)
+        optimizer.wait()
+        assert torch.equal(beside, loss_of(model, 3))
+
+
+def test_a_module_that_is_compiled_in_place_as_one_graph_is_refused(runtime, seed):
+    torch._dynamo.reset()  # it keeps what has broken graphs before, and lets it run
+    model = model_of(seed)
+    model.compile(backend="eager", fullgraph=True)
+    optimizer = overlapped(model, runtime)
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="_Hook.overlap_waits_outside_the_graph"):
+        loss_of(model, 0)
+    optimizer.close()
+    loss_of(model, 0).backward()
+
+
 def test_copies_and_files_of_a_model_wait_for_nobody(runtime, seed):
     model = model_of(seed)
     optimizer = overlapped(model, runtime)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Optional
 import torch
 
 from .. import errors
+from ._compiled import not_compiled
 from ._slots import Slot
 
 if TYPE_CHECKING:
@@ -92,12 +93,20 @@ class Overlap:
 
 
 def _read_by(module: Any) -> Iterable[Any]:
-    compiled = type(module).__name__ == "OptimizedModule"  # torch.compile's; hooks may not run
-    if compiled or isinstance(module, _READ_BELOW) or _writes_gradients(module):
+    if _is_compiled(module) or isinstance(module, _READ_BELOW) or _writes_gradients(module):
         return list(module.parameters())
     own = [each for each in module._parameters.values() if each is not None]
     lists = (child for child in module._modules.values() if isinstance(child, _LISTS))
     return [*own, *(each for child in lists for each in child.parameters())]
+
+
+def _is_compiled(module: Any) -> bool:
+    """Whether torch.compile has made the module, or its compile() was called: hooks below it may not run."""
+    return type(module).__name__ == "OptimizedModule" or _is_compiled_in_place(module)
+
+
+def _is_compiled_in_place(module: Any) -> bool:
+    return getattr(module, "_compiled_call_impl", None) is not None
 
 
 def _writes_gradients(module: Any) -> bool:
@@ -116,8 +125,17 @@ class _Hook:
         self._optimizer = None if optimizer is None else weakref.ref(optimizer)
 
     def __call__(self, module: Any, *arguments: object) -> None:
-        if torch.compiler.is_compiling():
-            return  # the compiled module has waited
+        if not torch.compiler.is_compiling():
+            self._wait(module)
+        elif _is_compiled_in_place(module):  # its hooks are compiled too
+            self.overlap_waits_outside_the_graph(module)
+
+    @not_compiled
+    def overlap_waits_outside_the_graph(self, module: Any) -> None:
+        """Waits where a graph breaks. torch.compile's error names this function with fullgraph=True."""
+        self._wait(module)
+
+    def _wait(self, module: Any) -> None:
         optimizer = None if self._optimizer is None else self._optimizer()
         if optimizer is not None and optimizer._overlap is not None:
             optimizer._overlap.before(module, optimizer)
