@@ -98,6 +98,11 @@ class OffloadedOptimizer {
   /// Forgets a bound parameter that is in no group: its memory may go. Errors: InvalidArgument (no
   /// bound parameter, or one of a group).
   absl::Status UnbindParameter(TensorId parameter);
+  /// Has updates use other memory of bound parameters from now on, which has their values. A master
+  /// stays as it is (RefreshMaster). The memory from before must stay until this returns. Blocks
+  /// for a save that lacks parts. Errors, upon which nothing has changed: InvalidArgument (no bound
+  /// parameter, those of BindParameter for the memory), FailedPrecondition (a step is under way).
+  absl::Status MoveParameters(std::span<const MovedParameter> moved);
   /// Creates the states of the group's parameters, zeros. A parameter counts its own steps from
   /// here on, however many the optimizer has done: bias correction and random bits depend on these.
   /// Errors, besides those of Runtime::CreateTensors:
@@ -115,8 +120,7 @@ class OffloadedOptimizer {
   /// Rates that AddGroup, SetRates or Load has set last. Errors: InvalidArgument (no such group).
   absl::StatusOr<GroupRates> Rates(GroupId group) const;
 
-  /// Binds a gradient in place of an earlier one; nothing unbinds it. Several parameters may share
-  /// one. Errors:
+  /// Binds a gradient in place of an earlier one. Several parameters may share one. Errors:
   /// - NotFound: an unknown tensor, as the parameter or the gradient.
   /// - InvalidArgument: a parameter of no group, another number or type of elements, no type of
   ///   gradients, or `discard` without a tensor.
@@ -126,6 +130,9 @@ class OffloadedOptimizer {
   ///   cannot be in dram.
   /// - FailedPrecondition: the group's step is under way.
   absl::Status BindGradient(TensorId parameter, const GradientBinding& gradient);
+  /// Forgets the gradients in memory, so that a parameter may have that memory. Blocks for a save
+  /// that lacks parts. Errors: FailedPrecondition (a step is under way).
+  absl::Status UnbindGradients();
   /// Binds a copy in place of an earlier one; nothing unbinds it. Errors: as BindGradient, and
   /// InvalidArgument for a type other than bf16 and f16, a bf16 parameter, one with a master, and a
   /// gradient's tensor or memory.

@@ -127,6 +127,12 @@ struct ParameterBinding {
   bool master = false;
 };
 
+/// Memory that a bound parameter has from now on.
+struct MovedParameter {
+  TensorId parameter;
+  std::span<std::byte> bytes;
+};
+
 /// Place of a parameter's gradient: fp32, bf16 or fp16, as many elements as the parameter. The
 /// place is the caller's memory, outside of every budget, or a tensor of the Runtime. The memory
 /// must stay until the step is over, or until an earlier end:

@@ -14,6 +14,7 @@ namespace nb = nanobind;
 void BindOptimizer(nb::module_& module) {
   nb::class_<PythonOptimizer>(module, "Optimizer")
       .def("add", &PythonOptimizer::Add)
+      .def("move", &PythonOptimizer::Move)
       .def("prefetch", &PythonOptimizer::Prefetch)
       .def("start", &PythonOptimizer::Start, nb::arg("updates"), nb::arg("norm").none())
       .def_prop_ro("started", &PythonOptimizer::started)

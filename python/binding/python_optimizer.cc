@@ -132,6 +132,8 @@ std::pair<std::uint32_t, std::uint64_t> PythonOptimizer::Add(const std::string& 
                                  .master = master};
   using Ids = std::pair<std::uint32_t, std::uint64_t>;
   return ValueOrRaise(Alone([&](OffloadedOptimizer& optimizer) -> absl::StatusOr<Ids> {
+    // Gradients of the last step may be gone, and the parameter in their place.
+    optimizer.UnbindGradients().IgnoreError();
     const absl::StatusOr<TensorId> parameter = optimizer.BindParameter(binding);
     if (!parameter.ok()) return parameter.status();
     const absl::StatusOr<GroupId> group =
@@ -139,6 +141,16 @@ std::pair<std::uint32_t, std::uint64_t> PythonOptimizer::Add(const std::string& 
     if (group.ok()) return Ids{group->value, parameter->value};
     optimizer.UnbindParameter(*parameter).IgnoreError();
     return group.status();
+  }));
+}
+
+void PythonOptimizer::Move(const std::vector<MovedPlace>& moved) {
+  std::vector<MovedParameter> parameters;
+  for (const auto& [parameter, address, bytes] : moved)
+    parameters.push_back({.parameter = {parameter}, .bytes = MemoryAt(address, bytes)});
+  RaiseIfError(Alone([&](OffloadedOptimizer& optimizer) {
+    optimizer.UnbindGradients().IgnoreError();
+    return optimizer.MoveParameters(parameters);
   }));
 }
 

@@ -57,6 +57,10 @@ class PythonOptimizer : public std::enable_shared_from_this<PythonOptimizer> {
                                               std::uint64_t bytes,
                                               bool master,
                                               std::uint64_t number);
+  /// Parameter, address and bytes of its new memory.
+  using MovedPlace = std::tuple<std::uint64_t, std::uintptr_t, std::uint64_t>;
+  /// Has updates use other memory of parameters, all or none.
+  void Move(const std::vector<MovedPlace>& moved);
   /// Brings pages to dram that the next step of these groups updates first, `bytes` at most.
   /// Returns the bytes of these pages, whether they are there or not.
   std::uint64_t Prefetch(const std::vector<std::uint32_t>& groups, std::uint64_t bytes);

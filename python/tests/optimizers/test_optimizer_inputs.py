@@ -196,12 +196,11 @@ def test_a_parameter_frozen_after_backward_used_its_gradient_has_made_the_step(r
     assert weights[1].grad is None
 
 
-def test_a_parameter_keeps_its_shape_memory_and_type(runtime):
+def test_a_parameter_keeps_its_shape_and_type(runtime):
     weights = [parameter(8), parameter(4, 2)]
     optimizer = sluice.torch.AdamW(weights, runtime=runtime)
     own = weights[1].data
     for data, message in [
-        (torch.ones(4, 2), "parameter '1' has other memory than when it was added"),
         (own.view(2, 4), r"parameter '1' had shape \(4, 2\) when it was added and has \(2, 4\)"),
         (torch.ones(4, 2, dtype=torch.bfloat16), "parameter '1' was torch.float32 when it was added"),
     ]:

@@ -345,6 +345,10 @@ def misuse(spill, seed):
         errors["placements"] = error_of(lambda: optimizer.load_state_dict(made))
         weight.grad = torch.zeros_like(weight).redistribute(placements=replicate)
         errors["gradient"] = error_of(optimizer.step)
+        weight.grad, own = torch.zeros_like(weight), weight._local_tensor
+        weight._local_tensor = own.clone()
+        errors["memory"] = error_of(optimizer.step)
+        weight._local_tensor = own
         errors["changed"] = digest([*model.parameters(), *states_of(optimizer)]) != before
         partial = DTensor.from_local(torch.ones(4), weight.device_mesh, [Partial()])
         errors["partial"] = error_of(

@@ -166,6 +166,13 @@ def test_a_save_that_ended_among_its_renames_is_completed(both, spill):
         assert answer["refused"] == "TierFull: rank 0: full"
 
 
+def test_accelerate_moves_the_parameters_of_every_rank(both, spill, small_seed):
+    for answer in both("accelerated.train", directory=str(spill), seed=small_seed):
+        assert answer["type"] == "MULTI_CPU" and answer["moved"]
+        assert answer["losses"] == pytest.approx(answer["expected"], rel=1e-6, abs=0)
+        assert answer["again"] == answer["losses"][3:]
+
+
 def test_a_save_of_another_layout_is_refused(both, spill):
     for rank, errors in enumerate(both("saves.other_layouts", directory=str(spill))):
         assert "at [1] of the mesh [2] with placements [Shard(0)], and was a" in errors["backwards"]
@@ -227,6 +234,7 @@ def test_calls_that_ranks_cannot_make_are_refused_by_name(both, spill, small_see
             errors["plain state"])
         assert "has placements (Replicate(),), the parameter (Shard(dim=0),)" in errors["placements"]
         assert "gradient of parameter '0' has placements (Replicate(),)" in errors["gradient"]
+        assert "parameter '0' has other memory than when it was added" in errors["memory"]
         assert "'0' by the gradient of this rank alone" in errors["ddp"]
         assert "'0' has placements (Partial(sum),), so each rank has a summand" in errors["partial"]
         assert "make the optimizer after init_process_group" in errors["clip_norm"]

@@ -26,6 +26,11 @@ absl::Status OffloadedOptimizer::UnbindParameter(TensorId parameter) {
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
   return impl_->parameters().Unbind(parameter);
 }
+absl::Status OffloadedOptimizer::MoveParameters(std::span<const MovedParameter> moved) {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
+  SLUICE_ASSIGN_OR_RETURN(optim::ParameterTable * parameters, impl_->IdleParameters());
+  return parameters->Move(moved);
+}
 absl::StatusOr<GroupId> OffloadedOptimizer::AddGroup(const GroupOptions& options) {
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
   return impl_->AddGroup(options);
@@ -42,6 +47,12 @@ absl::Status OffloadedOptimizer::BindGradient(TensorId parameter, const Gradient
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
   SLUICE_ASSIGN_OR_RETURN(auto* entry, impl_->FindIdleEntry(parameter));
   return impl_->parameters().BindGradient(*entry, gradient);
+}
+absl::Status OffloadedOptimizer::UnbindGradients() {
+  SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());
+  SLUICE_ASSIGN_OR_RETURN(optim::ParameterTable * parameters, impl_->IdleParameters());
+  parameters->UnbindGradients();
+  return absl::OkStatus();
 }
 absl::Status OffloadedOptimizer::BindCopy(TensorId parameter, const CopyBinding& copy) {
   SLUICE_RETURN_IF_ERROR(impl_->CheckProcess());

@@ -184,6 +184,13 @@ absl::StatusOr<ParameterEntry*> OffloadedOptimizer::Impl::FindValues(
   return Invalid("'{}' has {} elements, not {}", entry->name, entry->count, *elements);
 }
 
+absl::StatusOr<optim::ParameterTable*> OffloadedOptimizer::Impl::IdleParameters() {
+  Settle();
+  SLUICE_RETURN_IF_ERROR(current_.CheckIdle());
+  saves_.Complete();
+  return &table_;
+}
+
 absl::StatusOr<ParameterEntry*> OffloadedOptimizer::Impl::FindToWrite(
     TensorId parameter, std::optional<std::size_t> elements) {
   SLUICE_ASSIGN_OR_RETURN(ParameterEntry * entry, FindValues(parameter, elements));

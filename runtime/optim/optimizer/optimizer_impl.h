@@ -66,6 +66,8 @@ class OffloadedOptimizer::Impl {
   /// number of elements), those of CurrentStep::CheckIdle.
   absl::StatusOr<optim::ParameterEntry*> FindValues(TensorId parameter,
                                                     std::optional<std::size_t> elements);
+  /// The parameters between steps, none of which a save needs any more. Blocks.
+  absl::StatusOr<optim::ParameterTable*> IdleParameters();
   /// FindValues, after a save that lacks parts is completed. Blocks.
   absl::StatusOr<optim::ParameterEntry*> FindToWrite(TensorId parameter,
                                                      std::optional<std::size_t> elements);

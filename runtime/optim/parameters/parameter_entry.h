@@ -30,6 +30,9 @@ struct ParameterEntry {
   TensorId accumulator;
   std::optional<GradientBinding> gradient;
   std::optional<CopyBinding> copy;
+
+  /// Sets the caller's memory of the parameter: with a master, that of its copy.
+  void SetMemory(std::span<std::byte> bytes) { (has_master ? copy->bytes : memory) = bytes; }
 };
 
 /// The parameter's own count at a step of the optimizer: its moments began with it.

@@ -116,26 +116,12 @@ absl::StatusOr<TensorId> ParameterTable::Bind(const ParameterBinding& parameter)
   SLUICE_RETURN_IF_ERROR(CheckType(parameter));
   SLUICE_ASSIGN_OR_RETURN(const std::uint64_t count, CountOf(parameter));
   SLUICE_RETURN_IF_ERROR(CheckBytes(parameter, count));
-  const auto refuse = [&](const char* what, const std::string& of) {
-    return Invalid(
-        "'{}': the memory of the parameter overlaps that of the {} '{}'; each parameter "
-        "is bound once",
-        parameter.name,
-        what,
-        of);
-  };
-  const std::span<const std::byte> bytes = parameter.bytes;
-  for (const auto& bound : bound_) {
-    if (Overlap(bytes, bound.second.bytes)) return refuse("parameter", bound.second.name);
-  }
-  for (const ParameterEntry& entry : entries) {
-    if (entry.copy && Overlap(bytes, entry.copy->bytes)) return refuse("copy of", entry.name);
-    if (entry.gradient && Overlap(bytes, entry.gradient->bytes))
-      return refuse("gradient of", entry.name);
-  }
   const TensorId id{kBoundBit | ++ids_};
   bound_.emplace(id.value, parameter);
-  return id;
+  absl::Status apart = CheckAlone(id, bound_);
+  if (apart.ok()) return id;
+  bound_.erase(id.value);
+  return apart;
 }
 
 absl::Status ParameterTable::Unbind(TensorId parameter) {

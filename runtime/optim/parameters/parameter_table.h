@@ -23,6 +23,10 @@ class ParameterTable {
 
   absl::StatusOr<TensorId> Bind(const ParameterBinding& parameter);
   absl::Status Unbind(TensorId parameter);
+  /// Gives bound parameters other memory, all or none. Errors: InvalidArgument.
+  absl::Status Move(std::span<const MovedParameter> moved);
+  /// Forgets the gradients in memory.
+  void UnbindGradients();
 
   /// Name of a bound parameter, or of a tensor of the Runtime.
   absl::StatusOr<std::string> NameOf(TensorId parameter) const;
@@ -56,6 +60,10 @@ class ParameterTable {
   /// Use that this optimizer has for the tensor, in words; empty: none. `but_as_gradient`: use as
   /// the gradient of other parameters, which may share one, does not count.
   std::string UseOf(TensorId tensor, bool but_as_gradient) const;
+  /// Whether the memory of a parameter is apart from that of `bound`, but for itself, and from all
+  /// copies and gradients.
+  absl::Status CheckAlone(TensorId parameter,
+                          const std::map<std::uint64_t, ParameterBinding>& bound) const;
   absl::Status RefuseUse(const ParameterEntry& entry,
                          TensorId tensor,
                          const char* what,

@@ -8,6 +8,7 @@ from .. import errors
 from . import _early, _entries, _slots
 from ._saves import Saves
 from ._early import EarlyStep
+from ._owners import follow
 from ._shards import version_of
 from ._slots import Slot
 from ._step import go_on, numbers_of_nothing
@@ -40,6 +41,7 @@ class StepsInBackward(Saves):
 
     def _begin_early_step(self) -> EarlyStep:
         self._finish()
+        follow(self, (slot for slot in self._slots.values() if slot.tensor.requires_grad))
         _early.refuse_ranks(self._slots.values())
         self._refuse_half_loaded()
         _early.refuse_frozen(self._slots.values())

@@ -16,7 +16,7 @@ from ._compiled import not_compiled
 from ._gradients import Listener, gather
 from ._in_backward import StepsInBackward
 from ._overlap import Overlap
-from ._owners import OWNERS
+from ._owners import OWNERS, follow
 from ._shards import increment_version, norm_of, ranks, version_of, warn_of_budgets
 from ._slots import Slot
 from ._step import Step, begun, go_on, numbers_of_nothing, start
@@ -102,9 +102,8 @@ class PagedOptimizer(StepsInBackward):
         if slot.count > 0:
             # The number decides roundings. It is the same on ranks that have no element of another one.
             slot.group, slot.parameter = self._core.add(
-                slot.name, _slots.DTYPES[slot.dtype], slot.shape, slot.address, slot.nbytes, slot.master,
-                len(self._slots)
-            )
+                slot.name, _slots.DTYPES[slot.dtype], slot.shape, slot.address, slot.nbytes,
+                slot.master, len(self._slots))
         self._slots[id(slot.tensor)] = slot
         if slot.count > 0:
             self._core.set_rates(slot.group, self._rates(group, 0))
@@ -140,6 +139,7 @@ class PagedOptimizer(StepsInBackward):
         return result
 
     def _update_all(self) -> None:
+        follow(self, (slot for slot in self._slots.values() if slot.tensor.grad is not None))
         gathered = gather(self)
         before = begun(self)
         repeats = before is not None and before.has(gathered.gradients)
@@ -229,6 +229,8 @@ class PagedOptimizer(StepsInBackward):
             raise errors.FailedPrecondition(
                 "backward has updated parameters (step_in_backward=True): call step() first"
             )
+        for slot in step.slots if self._overlap is None else self._overlap.unread:
+            _slots.check_in_place(slot)
         if step.left is not None:
             if step.failed and not step.unchanged:
                 raise errors.FailedPrecondition(

@@ -10,7 +10,7 @@ import torch
 
 from .. import errors
 from ._compiled import not_compiled
-from ._slots import Slot
+from ._slots import Slot, check_in_place
 
 if TYPE_CHECKING:
     from ._optimizer import PagedOptimizer
@@ -58,6 +58,11 @@ class Overlap:
         """Whether modules have waited for all parameters of the step."""
         return not self._unread
 
+    @property
+    def unread(self) -> list[Slot]:
+        """The parameters of the step that no module has waited for."""
+        return list(self._unread.values())
+
     def before(self, module: Any, optimizer: "PagedOptimizer") -> None:
         """Waits for the parameters that a module is about to read, or to write."""
         if not self._unread and module in self._known:
@@ -68,6 +73,7 @@ class Overlap:
         for parameter in parameters:
             slot = self._unread.get(id(parameter))
             if slot is not None:
+                check_in_place(slot)
                 if not optimizer._core.wait_for(slot.group, True):
                     optimizer._wait()  # raises what the update has met
                 self._unread.pop(id(parameter), None)

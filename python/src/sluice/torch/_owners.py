@@ -1,15 +1,21 @@
-"""The memory that optimizers have: two parameters never share any."""
+"""The memory that optimizers have: two parameters never share any, and one may get other memory."""
 
 from __future__ import annotations
 
 import bisect
+import contextlib
 import gc
 import threading
 import weakref
-from typing import Any, NamedTuple, Optional
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
+from .. import errors
 from ._shards import local_of
-from ._slots import Slot, refuse
+from ._slots import UNREAD, Slot, check_movable, refuse
+
+if TYPE_CHECKING:
+    from ._state_dicts import StateDicts
 
 
 class _Owned(NamedTuple):
@@ -95,3 +101,40 @@ def _problem(optimizer: Any, slot: Slot, owned: _Owned) -> str:
 
 # The one of this process.
 OWNERS = Owners()
+
+
+def follow(optimizer: "StateDicts", slots: Iterable[Slot]) -> None:
+    """Has the optimizer update the memory that its parameters have now, if one of the slots has moved.
+
+    As torch's optimizers do: ``Module.to``, accelerate and ``p.data = ...`` give a parameter other memory.
+    Raises InvalidArgument (names the parameter) for memory that no parameter can have, FailedPrecondition
+    while the update of one is under way: nothing has changed then.
+    """
+    if not any(slot.has_moved for slot in slots):
+        return
+    moved = [slot for slot in optimizer._slots.values() if slot.has_moved]
+    for slot in moved:
+        check_movable(slot)
+    optimizer._finish()
+    places = [(slot.storage, slot.address, slot.version) for slot in moved]
+    for slot in moved:
+        OWNERS.give_back(optimizer, slot)
+    try:
+        for slot in moved:
+            slot.take_place()
+            slot.version = UNREAD  # a master is compared with it
+            OWNERS.take(optimizer, slot)
+        optimizer._core.move([(slot.parameter, slot.address, slot.local.nbytes) for slot in moved])
+    except BaseException:
+        _go_back(optimizer, moved, places)
+        raise
+
+
+def _go_back(optimizer: "StateDicts", moved: list[Slot], places: list[tuple[Any, int, int]]) -> None:
+    """Slots have their places from before. The next call of ``follow`` moves them again."""
+    for slot, place in zip(moved, places):
+        OWNERS.give_back(optimizer, slot)
+        slot.storage, slot.address, slot.version = place
+    for slot in moved:
+        with contextlib.suppress(errors.InvalidArgument):  # another optimizer may have it since
+            OWNERS.take(optimizer, slot)

@@ -10,6 +10,7 @@ from .. import _core, errors
 from .._checks import path_of
 from . import _entries, _notes, _places, _ranks, _slots
 from ._compiled import not_compiled
+from ._owners import follow
 from ._shards import check_group, increment_version, is_dtensor, ranks, reshard
 from ._state_dicts import StateDicts
 
@@ -41,6 +42,7 @@ class Saves(StateDicts):
         place = path_of("the directory of a save", directory)
         _notes.check_note(note)
         self._finish()
+        follow(self, self._slots.values())
         self._refuse_half_loaded()
         _entries.take(self, (slot for _, slot in self._every()))
         self._check_groups()
@@ -101,6 +103,7 @@ class Saves(StateDicts):
         """The folder of this rank's save and its note, which has been checked."""
         place = _places.find(directory, spread)
         self._wait_unless_failed()
+        follow(self, self._slots.values())
         for _, slot in self._pairs():
             _slots.check_unchanged(slot)
         note = _notes.parse_note(_core.read_note(place))

@@ -25,12 +25,10 @@ class Slot:
     """
 
     def __init__(self, name: str, tensor: Any, master: bool) -> None:
-        local = local_of(tensor)
         self.name = name
         self.tensor = tensor
-        self.storage = local.untyped_storage()
-        self.address: int = local.data_ptr()
-        self.shape = tuple(local.shape)
+        self.take_place()
+        self.shape = tuple(self.local.shape)
         self.dtype = tensor.dtype
         self.master = master and tensor.dtype != torch.float32
         self.group = -1      # id in sluice._core
@@ -44,6 +42,16 @@ class Slot:
     def local(self) -> Any:
         """The elements of this rank."""
         return local_of(self.tensor)
+
+    def take_place(self) -> None:
+        """Keeps the memory that the parameter has now."""
+        self.storage = self.local.untyped_storage()
+        self.address: int = self.local.data_ptr()
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether the parameter has other memory than the library was told, or that is freed."""
+        return self.group >= 0 and (self.local.data_ptr() != self.address or self.storage.nbytes() == 0)
 
     @property
     def count(self) -> int:
@@ -154,9 +162,36 @@ def new_slots(group: Mapping[str, Any], known: Slots, master: bool, overlap: boo
 
 def check_unchanged(slot: Slot) -> None:
     """Raises InvalidArgument if the parameter is not where and what it was."""
-    tensor, local = slot.tensor, slot.local
-    if slot.group < 0 and local.numel() == 0:
+    if slot.group < 0 and slot.local.numel() == 0:
         return
+    _check_kind(slot)
+    if slot.has_moved:
+        raise _refuse_place(slot)
+
+
+def check_movable(slot: Slot) -> None:
+    """Raises InvalidArgument if the memory that a parameter has now cannot take the place of the one before."""
+    _check_kind(slot)
+    check_parameter(slot.name, slot.tensor, slot.master)
+    local, size = slot.local, slot.dtype.itemsize
+    if is_dtensor(slot.tensor) or local.untyped_storage().nbytes() < local.storage_offset() * size + local.nbytes:
+        raise _refuse_place(slot)
+    if local.data_ptr() % size != 0:
+        raise refuse(slot.name, f"begins at an address that is no multiple of {size}, the bytes of an element")
+
+
+def check_in_place(slot: Slot) -> None:
+    """Raises FailedPrecondition if the parameter has other memory than its update, which is not over."""
+    if slot.has_moved:
+        raise errors.FailedPrecondition(
+            f"parameter '{slot.name}' was given other memory (p.data = ..., .to(...)) before its last update was "
+            "over, so it may lack that update. Call optimizer.wait() before such a change, and step() after an "
+            "error; now give it the memory from before, or make a new optimizer"
+        )
+
+
+def _check_kind(slot: Slot) -> None:
+    tensor, local = slot.tensor, slot.local
     if local.shape != slot.shape:
         raise refuse(slot.name, f"had shape {slot.shape} when it was added and has "
                                 f"{tuple(local.shape)} now; make a new optimizer")
@@ -166,10 +201,12 @@ def check_unchanged(slot: Slot) -> None:
     problem = _problem_of(tensor)
     if problem is not None:
         raise refuse(slot.name, problem)
-    if local.data_ptr() != slot.address or slot.storage.nbytes() == 0:
-        raise refuse(slot.name, "has other memory than when it was added (p.data = ..., .to(...), or "
-                                "a freed storage); copy into it (p.copy_ under torch.no_grad()), or make a new "
-                                "optimizer")
+
+
+def _refuse_place(slot: Slot) -> errors.InvalidArgument:
+    return refuse(slot.name, "has other memory than when it was added (p.data = ..., .to(...), or "
+                             "a freed storage); copy into it (p.copy_ under torch.no_grad()), or make a new "
+                             "optimizer")
 
 
 def check_not_frozen(slot: Slot) -> None:

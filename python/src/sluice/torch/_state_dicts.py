@@ -12,6 +12,7 @@ import torch
 from .. import _core, errors
 from . import _entries, _slots, _states
 from ._compiled import not_compiled
+from ._owners import follow
 from ._shards import like, version_of
 from ._slots import Slot
 from ._step import Step
@@ -135,6 +136,7 @@ class StateDicts(torch.optim.Optimizer):  # type: ignore[misc]
             state_dict = state_dict if result is None else result
         _states.check_form(state_dict)
         groups, saved_of = self._match_groups(state_dict)
+        follow(self, saved_of.values())
         loads = []
         for index, slot in saved_of.items():
             _slots.check_unchanged(slot)

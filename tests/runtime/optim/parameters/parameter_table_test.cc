@@ -1,6 +1,7 @@
 // Parameters in the caller's memory: the bits, failures and saves of parameters that are tensors.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -165,6 +166,59 @@ TEST_F(BoundParameterTest, AMasterTakesOnlyWhatTheProgramHasWritten) {
   model.run(0).copy[2 * 77] = 0x00;
   model.run(0).copy[2 * 77 + 1] = 0x41;
   EXPECT_EQ(model.Paged(), model.Reference());
+}
+
+TEST_F(BoundParameterTest, AParameterMayMoveBetweenSteps) {
+  for (const Storage storage : {Storage::kMemory, Storage::kMaster}) {
+    runtime_.Start();
+    PagedModel model(
+        runtime_,
+        {.spec = {.copy = CopyType::kBf16}, .groups = {{5000}, {300}}, .parameters = storage});
+    ASSERT_THAT(model.Step(), IsOk());
+    model.ReferenceStep(1);
+    std::vector<std::byte> before(model.memory(0).begin(), model.memory(0).end());
+    std::vector<std::byte> moved = before;
+    ASSERT_THAT(model.optimizer().MoveParameters({{{model.parameter(0), moved}}}), IsOk());
+    ASSERT_THAT(model.Step(), IsOk());
+    model.ReferenceStep(2);
+    EXPECT_TRUE(std::ranges::equal(model.memory(0), before)) << "nobody writes there any more";
+    EXPECT_NE(moved, before);
+    std::ranges::copy(moved, model.memory(0).begin());
+    EXPECT_EQ(model.Paged(), model.Reference());
+  }
+}
+
+TEST_F(BoundParameterTest, ParametersMayTakeEachOthersMemory) {
+  PagedModel model(runtime_, {.groups = {{300}, {300}}, .parameters = Storage::kMemory});
+  const auto move = [&](std::vector<MovedParameter> moved) {
+    return model.optimizer().MoveParameters(moved);
+  };
+  const MovedParameter first{model.parameter(0), model.memory(1)};
+  const MovedParameter second{model.parameter(1), model.memory(0)};
+  EXPECT_THAT(move({first}), IsStatus(kInvalidParameter, "overlaps that of the parameter 'p1'"));
+  EXPECT_THAT(move({first, second}), IsOk());
+  std::vector<std::byte> memory(1204);
+  EXPECT_THAT(move({{model.parameter(0), memory}}), IsStatus(kInvalidParameter, "1204 bytes at"));
+  const auto odd = std::span(memory).subspan(1, 1200);
+  EXPECT_THAT(move({{model.parameter(0), odd}}), IsStatus(kInvalidParameter, "a multiple of 4"));
+  ASSERT_THAT(model.optimizer().GradientReady(model.group(0)), IsOk());
+  EXPECT_THAT(move({first, second}).code(), absl::StatusCode::kFailedPrecondition);
+}
+
+/// Gradients of the last step may be freed, and parameters be made in their place.
+TEST_F(BoundParameterTest, AParameterMayHaveTheMemoryOfAGradientThatIsForgotten) {
+  PagedModel model(runtime_, {.groups = {{300}}, .parameters = Storage::kMemory});
+  ASSERT_THAT(model.Step(), IsOk());
+  std::vector<std::byte> gradient(1200);
+  OffloadedOptimizer& optimizer = model.optimizer();
+  ASSERT_THAT(optimizer.BindGradient(model.parameter(0), {.bytes = gradient}), IsOk());
+  const ParameterBinding binding{.name = "new", .shape = {300}, .bytes = gradient};
+  EXPECT_THAT(optimizer.BindParameter(binding).status(),
+              IsStatus(kInvalidParameter, "overlaps that of the gradient of 'p0'"));
+  ASSERT_THAT(optimizer.UnbindGradients(), IsOk());
+  EXPECT_THAT(optimizer.BindParameter(binding), IsOk());
+  EXPECT_THAT(optimizer.GradientReady(model.group(0)).code(),
+              absl::StatusCode::kFailedPrecondition);
 }
 
 class BoundParameterMisuseTest : public BoundParameterTest {
