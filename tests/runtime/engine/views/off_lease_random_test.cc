@@ -67,14 +67,24 @@ class Model {
   void Compare(const std::string& when) {
     for (const Modelled& each : tensors_) {
       if (each.view.empty()) continue;
-      const auto wrong = std::ranges::mismatch(each.view, each.bytes);
-      ASSERT_EQ(wrong.in1, each.view.end())
-          << when << ": tensor " << each.tensor.value << " of " << each.bytes.size()
-          << " bytes differs from byte " << (wrong.in1 - each.view.begin());
+      ASSERT_EQ(each.view.size(), each.bytes.size());
+      const std::size_t wrong = FirstWrong(each.view.data(), each.bytes.data(), each.bytes.size());
+      ASSERT_EQ(wrong, each.bytes.size())
+          << when << ": tensor " << each.tensor.value << " differs from byte " << wrong;
     }
   }
 
  private:
+  SLUICE_READS_BESIDE_MAPPINGS static std::size_t FirstWrong(const volatile void* view,
+                                                             const std::byte* bytes,
+                                                             std::size_t size) {
+    const auto* const shown = static_cast<const volatile std::uint8_t*>(view);
+    for (std::size_t i = 0; i < size; ++i) {
+      if (static_cast<std::byte>(shown[i]) != bytes[i]) return i;
+    }
+    return size;
+  }
+
   std::uint64_t Draw(std::uint64_t below) { return random_() % below; }
   Modelled& One() { return tensors_[Draw(tensors_.size())]; }
   TierId Tier() { return tiers_[Draw(tiers_.size())]; }
