@@ -238,6 +238,41 @@ def test_early_and_late_updates_follow(make_runtime, seed, option):
     assert optimizing.same(params, reference)
 
 
+def test_memory_that_may_lack_an_update_of_backward_is_refused(runtime, seed):
+    params = optimizing.parameters(seed, shapes=SHAPES)
+    optimizer = made("SGD", params, runtime, step_in_backward=True)
+    sum(param.square().sum() for param in params).backward()
+    own = params[0].data
+    params[0].data = own.clone()
+    with pytest.raises(sluice.FailedPrecondition, match="'0' was given other memory"):
+        optimizer.step()
+    params[0].data = own
+    optimizer.step()
+
+
+def test_a_frozen_parameter_that_cannot_be_followed_is_in_nobodys_way(runtime, seed):
+    params = optimizing.parameters(seed, shapes=[(8, 4), (8, 4)])
+    optimizer = made("SGD", params, runtime)
+    params[0].requires_grad_(False)
+    params[0].data = params[0].data.half()
+    before = params[1].detach().clone()
+    params[1].data = before.clone()
+    params[1].grad = torch.ones(8, 4)
+    optimizer.step()
+    assert torch.allclose(params[1], before - 0.01)
+
+
+def test_a_state_dict_has_the_values_of_new_memory(runtime, seed):
+    params = optimizing.parameters(seed, torch.bfloat16, SHAPES)
+    optimizer = made("AdamW", params, runtime)
+    optimizing.run(optimizer, params, seed, 1)
+    params[0].data = torch.full(SHAPES[0], 7.0, dtype=torch.bfloat16)
+    master = optimizer.state_dict()["state"][0]["master"]
+    assert torch.equal(master, torch.full(SHAPES[0], 7.0))
+    added = torch.nn.Parameter(torch.ones(3, dtype=torch.bfloat16))
+    optimizer.add_param_group({"params": [added]})
+
+
 def test_memory_that_may_lack_an_update_is_refused(runtime, seed):
     torch.manual_seed(seed)
     model = torch.nn.Linear(256, 256)

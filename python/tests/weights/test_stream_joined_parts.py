@@ -47,6 +47,20 @@ def test_less_is_read_than_with_whole_layers(tmp_path, monkeypatch):
     assert joined < read_per_pass(folder, prompt)
 
 
+def test_parts_without_weights_of_their_own_are_joined_by_those_below(tmp_path):
+    def container(width=256):
+        return torch.nn.Sequential(torch.nn.Linear(width, width), torch.nn.Linear(width, width))
+
+    def block():
+        return torch.nn.Sequential(*(container() for _ in range(4)))
+
+    torch.manual_seed(3)
+    resident, model = (torch.nn.ModuleList(block() for _ in range(4)) for _ in range(2))
+    path = checkpoints.save(tmp_path / "m.safetensors", resident)
+    with stream_of(model.requires_grad_(False), path, share=0.8, page_bytes=SMALL_PAGE) as stream:
+        assert len(names_of(stream)) == 4 * 2
+
+
 class Crossed(torch.nn.Module):
     """A block whose modules run in another order than they are made."""
 

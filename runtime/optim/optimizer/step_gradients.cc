@@ -14,7 +14,10 @@ absl::Status StepGradients::Add(const std::deque<ParameterEntry>& entries,
     if (gradient.tensor == TensorId()) continue;
     const auto [at, is_new] = entry_of_.try_emplace(gradient.tensor.value, index);
     const ParameterEntry& other = entries[at->second];
-    const bool shares = !is_new && at->second != index;
+    // A step that was given up may have left the tensor, and the other one another gradient since.
+    const bool has_it = other.gradient && other.gradient->tensor == gradient.tensor;
+    if (!is_new && !has_it) at->second = index;
+    const bool shares = has_it && at->second != index;
     if (!shares || !(gradient.discard || other.gradient->discard)) continue;
     shared = NotReady(
         "the gradients of '{}' and '{}' are one tensor, which an update discards; bind it "

@@ -98,6 +98,7 @@ absl::Status OffloadedOptimizer::Impl::Load(const std::string& directory) {
   SLUICE_ASSIGN_OR_RETURN(const optim::OpenSave save, saves_.Open(directory));
   current_.BeginLoad();
   groups_.DropStep();
+  gradients_.Clear();
   SLUICE_RETURN_IF_ERROR(saves_.Read(save));
   const optim::SaveText& text = save.text;
   for (std::size_t i = 0; i < groups_.size(); ++i) groups_[i].rates = text.rates[i];

@@ -50,11 +50,9 @@ class OptimizerSaves {
   absl::StatusOr<OpenSave> Open(const std::string& directory);
   /// Writes the save's parameters and states, and the copies that are bound. Blocks.
   absl::Status Read(const OpenSave& save) const;
-  /// Completes the last save if it lacks parts, as they are about to change. Blocks.
+  /// Completes the last save if it is not over, as what it reads is about to change. Blocks.
   void Complete() {
-    if (thread_ != nullptr && thread_->lacks_parts()) {
-      internal::SaveThread::Finish(std::move(thread_));
-    }
+    if (thread_ != nullptr && !thread_->over()) internal::SaveThread::Finish(std::move(thread_));
   }
   /// Ends the thread of the last save, and gives that up if it lacks parts.
   void GiveUp() { thread_.reset(); }

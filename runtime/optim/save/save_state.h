@@ -113,7 +113,8 @@ class SaveThread {
 
   /// Waits until the save, if there is one, is over. The save's handle tells its outcome.
   static void Finish(std::unique_ptr<SaveThread> save);
-  bool lacks_parts() const { return !state_->has_every_part(); }
+  /// Whether the thread reads no bytes any more.
+  bool over() const { return state_->over(); }
 
  private:
   explicit SaveThread(std::shared_ptr<SaveState> state) : state_(std::move(state)) {}

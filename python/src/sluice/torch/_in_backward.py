@@ -41,7 +41,7 @@ class StepsInBackward(Saves):
 
     def _begin_early_step(self) -> EarlyStep:
         self._finish()
-        follow(self, (slot for slot in self._slots.values() if slot.tensor.requires_grad))
+        follow(self, [slot for slot in self._slots.values() if slot.tensor.requires_grad])
         _early.refuse_ranks(self._slots.values())
         self._refuse_half_loaded()
         _early.refuse_frozen(self._slots.values())
@@ -63,6 +63,8 @@ class StepsInBackward(Saves):
         if self._step is not None and self._step.over:
             self._finish()
         if self._step is not None:
+            for slot in self._step.slots:
+                _slots.check_in_place(slot)
             cast(EarlyStep, self._step).settle(self._core)
         _early.refuse_frozen(self._slots.values())
         for group in self.param_groups:

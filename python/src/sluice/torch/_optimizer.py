@@ -19,7 +19,7 @@ from ._overlap import Overlap
 from ._owners import OWNERS, follow
 from ._shards import increment_version, norm_of, ranks, version_of, warn_of_budgets
 from ._slots import Slot
-from ._step import Step, begun, go_on, numbers_of_nothing, start
+from ._step import Step, begun, check_places, go_on, may_repeat, numbers_of_nothing, start
 
 
 class PagedOptimizer(StepsInBackward):
@@ -82,6 +82,7 @@ class PagedOptimizer(StepsInBackward):
 
     def _adopt(self, group: dict[str, Any]) -> None:
         self._finish()
+        follow(self, [])
         self._check_options(group, f"parameter group {len(self.param_groups) - 1}")
         new = _slots.new_slots(group, self._slots, self._master, self._overlap is not None,
                                self._clips_alone)
@@ -139,13 +140,13 @@ class PagedOptimizer(StepsInBackward):
         return result
 
     def _update_all(self) -> None:
-        follow(self, (slot for slot in self._slots.values() if slot.tensor.grad is not None))
+        if not may_repeat(self):
+            follow(self, [slot for slot in self._slots.values() if slot.tensor.grad is not None])
         gathered = gather(self)
         before = begun(self)
-        repeats = before is not None and before.has(gathered.gradients)
         uncounted = before is not None and not before.counted
-        if before is not None and self._overlap is not None and not (before.failed or uncounted):
-            repeats = False  # the step is under way, neither interrupted nor failed
+        repeats = (before is not None and before.has(gathered.gradients)  # and is not under way
+                   and (self._overlap is None or before.failed or uncounted))
         self._finish()
         if repeats or not (gathered.slots or self._norm_given):
             return
@@ -229,8 +230,7 @@ class PagedOptimizer(StepsInBackward):
             raise errors.FailedPrecondition(
                 "backward has updated parameters (step_in_backward=True): call step() first"
             )
-        for slot in step.slots if self._overlap is None else self._overlap.unread:
-            _slots.check_in_place(slot)
+        check_places(self, step)
         if step.left is not None:
             if step.failed and not step.unchanged:
                 raise errors.FailedPrecondition(

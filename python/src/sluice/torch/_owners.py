@@ -7,7 +7,7 @@ import contextlib
 import gc
 import threading
 import weakref
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 from .. import errors
@@ -103,16 +103,17 @@ def _problem(optimizer: Any, slot: Slot, owned: _Owned) -> str:
 OWNERS = Owners()
 
 
-def follow(optimizer: "StateDicts", slots: Iterable[Slot]) -> None:
-    """Has the optimizer update the memory that its parameters have now, if one of the slots has moved.
+def follow(optimizer: "StateDicts", needed: Collection[Slot]) -> None:
+    """Has the optimizer update the memory that its parameters have now.
 
     As torch's optimizers do: ``Module.to``, accelerate and ``p.data = ...`` give a parameter other memory.
-    Raises InvalidArgument (names the parameter) for memory that no parameter can have, FailedPrecondition
-    while the update of one is under way: nothing has changed then.
+    Raises InvalidArgument (names the parameter) where one that is needed has memory that no parameter can
+    have, FailedPrecondition while the update of one is under way: nothing has changed then.
     """
-    if not any(slot.has_moved for slot in slots):
+    moved = [slot for slot in optimizer._slots.values()
+             if slot.has_moved and (slot in needed or _is_movable(slot))]
+    if not moved:
         return
-    moved = [slot for slot in optimizer._slots.values() if slot.has_moved]
     for slot in moved:
         check_movable(slot)
     optimizer._finish()
@@ -128,6 +129,14 @@ def follow(optimizer: "StateDicts", slots: Iterable[Slot]) -> None:
     except BaseException:
         _go_back(optimizer, moved, places)
         raise
+
+
+def _is_movable(slot: Slot) -> bool:
+    try:
+        check_movable(slot)
+    except errors.InvalidArgument:
+        return False
+    return True
 
 
 def _go_back(optimizer: "StateDicts", moved: list[Slot], places: list[tuple[Any, int, int]]) -> None:

@@ -90,6 +90,7 @@ class StateDicts(torch.optim.Optimizer):  # type: ignore[misc]
         it is. Raises TierFull, and FailedPrecondition after a load that ended in the middle.
         """
         self._finish()
+        follow(self, [])
         self._refuse_half_loaded()
         _entries.take(self, (slot for _, slot in self._every()))
         if not self.state:

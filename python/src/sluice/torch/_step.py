@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Optional
 from .. import errors
 from ._gradients import Gathered
 from ._shards import version_of
-from ._slots import Slot
+from ._slots import Slot, check_in_place
 
 if TYPE_CHECKING:
     from ._optimizer import PagedOptimizer
@@ -82,6 +82,24 @@ def begun(optimizer: "PagedOptimizer") -> Optional[Step]:
         if optimizer._overlap is not None:
             optimizer._overlap.end()
     return step
+
+
+def may_repeat(optimizer: "PagedOptimizer") -> bool:
+    """Whether the next call of step() may repeat one that has failed or was interrupted.
+
+    Raises FailedPrecondition if a parameter of that has other memory.
+    """
+    step = begun(optimizer)
+    if step is None or (step.counted and not step.failed):
+        return False
+    check_places(optimizer, step)
+    return True
+
+
+def check_places(optimizer: "PagedOptimizer", step: Step) -> None:
+    """Raises FailedPrecondition if a parameter, whose update may not be over, has other memory."""
+    for slot in step.slots if optimizer._overlap is None else optimizer._overlap.unread:
+        check_in_place(slot)
 
 
 def go_on(optimizer: "PagedOptimizer", step: Step) -> None:

@@ -104,7 +104,8 @@ class Divider:
 
     def joined(self, parts: list[Part], count: int) -> list[Part]:
         """Neighbours as one, so that `count` parts of about the same size are left."""
-        sizes = [self._bytes_of(part.modules) for part in parts]
+        sizes = [self._bytes_of(each for module in part.modules for each in module.modules())
+                 for part in parts]
         found: list[Part] = []
         for at, part in enumerate(parts):
             middle = sum(sizes[:at]) + sizes[at] / 2
