@@ -100,7 +100,7 @@ class OffloadedOptimizer {
   absl::Status UnbindParameter(TensorId parameter);
   /// Has updates use other memory of bound parameters from now on, which has their values. A master
   /// stays as it is (RefreshMaster). The memory from before must stay until this returns. Blocks
-  /// for a save that lacks parts. Errors, upon which nothing has changed: InvalidArgument (no bound
+  /// until the last save is over. Nothing has changed after an error: InvalidArgument (no bound
   /// parameter, those of BindParameter for the memory), FailedPrecondition (a step is under way).
   absl::Status MoveParameters(std::span<const MovedParameter> moved);
   /// Creates the states of the group's parameters, zeros. A parameter counts its own steps from
@@ -130,8 +130,8 @@ class OffloadedOptimizer {
   ///   cannot be in dram.
   /// - FailedPrecondition: the group's step is under way.
   absl::Status BindGradient(TensorId parameter, const GradientBinding& gradient);
-  /// Forgets the gradients in memory, so that a parameter may have that memory. Blocks for a save
-  /// that lacks parts. Errors: FailedPrecondition (a step is under way).
+  /// Forgets the gradients in memory, so that a parameter may have that memory. Blocks until the
+  /// last save is over. Errors: FailedPrecondition (a step is under way).
   absl::Status UnbindGradients();
   /// Binds a copy in place of an earlier one; nothing unbinds it. Errors: as BindGradient, and
   /// InvalidArgument for a type other than bf16 and f16, a bf16 parameter, one with a master, and a

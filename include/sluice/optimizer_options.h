@@ -101,8 +101,8 @@ struct GroupOptions {
   std::vector<TensorId> parameters = {};
   GroupRates rates = {};
   /// Number of the first parameter; the others follow. It decides stochastic roundings. None: the
-  /// number of those added before. A rank that adds fewer parameters than another one gives it, so
-  /// that parameters which both have stay equal.
+  /// number of those added before. A rank that adds fewer parameters than another one gives it.
+  /// Parameters that both have stay equal then.
   std::optional<std::uint64_t> first_number = std::nullopt;
 };
 

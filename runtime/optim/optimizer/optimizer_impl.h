@@ -68,7 +68,7 @@ class OffloadedOptimizer::Impl {
                                                     std::optional<std::size_t> elements);
   /// The parameters between steps, none of which a save needs any more. Blocks.
   absl::StatusOr<optim::ParameterTable*> IdleParameters();
-  /// FindValues, after a save that lacks parts is completed. Blocks.
+  /// FindValues, after the last save is over. Blocks.
   absl::StatusOr<optim::ParameterEntry*> FindToWrite(TensorId parameter,
                                                      std::optional<std::size_t> elements);
   optim::ParameterValues values() const { return {runtime_, options_, parts_.elements}; }

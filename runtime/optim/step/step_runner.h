@@ -106,8 +106,8 @@ class StepRunner {
   void HoldNext();
   /// Updates the batch that has held its pages for longest.
   void UpdateHeld();
-  /// Releases all pages, and asks for none, so that other ops of the lane can have theirs. Copies
-  /// of parameters stay what they were, if the deadline is not over before their pages are there.
+  /// Releases all pages, and asks for none, so that other ops of the lane can have theirs. The
+  /// copies of parameters stay what they were if their pages are there before the deadline.
   void LetGoOfPages(Ticket::Deadline deadline);
   /// Writes the copies of a batch from its parameters, for an op that does not update these.
   void WriteCopies(const UpdateBatch& batch, std::span<const Lease> leases) const;

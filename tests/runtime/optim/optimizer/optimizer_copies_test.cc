@@ -118,7 +118,7 @@ TEST_F(OptimizerCopiesTest, PagesMayCutCopiesAnywhere) {
   EXPECT_EQ(runtime_.Read(tensors[2]), std::vector<std::byte>(114));
 }
 
-/// What ends a step whose updates have their pages already.
+/// Ends of a step whose updates have their pages already.
 enum class Ending { kSkip, kSaveAndSkip, kDestruction };
 
 class UnusedUpdatesTest : public OptimizerCopiesTest, public ::testing::WithParamInterface<Ending> {
