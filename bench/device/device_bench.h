@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "bench/store/machine/child_output.h"
 #include "bench/store/row.h"
+#include "bench/store/system/child_output.h"
 #include "sluice/options.h"
 
 namespace sluice::bench {

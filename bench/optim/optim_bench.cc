@@ -12,8 +12,8 @@
 #include "bench/optim/update_data.h"
 #include "bench/store/judged_case.h"
 #include "bench/store/load.h"
-#include "bench/store/machine/free_space.h"
 #include "bench/store/statistics.h"
+#include "bench/store/system/free_space.h"
 #include "fmt/format.h"
 
 namespace sluice::bench {

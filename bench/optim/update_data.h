@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "bench/store/machine/page_buffers.h"
+#include "bench/store/system/page_buffers.h"
 #include "runtime/optim/kernels/kernel.h"
 
 namespace sluice::bench {

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "bench/store/machine/child_output.h"
 #include "bench/store/row.h"
+#include "bench/store/system/child_output.h"
 
 namespace sluice::bench {
 

@@ -11,8 +11,8 @@
 
 #include "absl/status/statusor.h"
 #include "bench/step/step_case.h"
-#include "bench/store/machine/child_output.h"
-#include "bench/store/machine/page_buffers.h"
+#include "bench/store/system/child_output.h"
+#include "bench/store/system/page_buffers.h"
 #include "sluice/optimizer.h"
 #include "sluice/runtime.h"
 

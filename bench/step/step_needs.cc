@@ -5,7 +5,7 @@
 #include "base/status.h"
 #include "bench/optim/parts.h"
 #include "bench/step/memory_rates.h"
-#include "bench/store/machine/free_space.h"
+#include "bench/store/system/free_space.h"
 #include "fmt/format.h"
 #include "io/file/spill_directory.h"
 

@@ -8,8 +8,8 @@
 
 #include "base/status.h"
 #include "base/strings.h"
-#include "bench/store/machine/page_buffers.h"
 #include "bench/store/steps.h"
+#include "bench/store/system/page_buffers.h"
 #include "fmt/format.h"
 
 namespace sluice::bench {

@@ -6,8 +6,8 @@
 
 #include "base/status.h"
 #include "base/strings.h"
-#include "bench/store/machine/free_space.h"
 #include "bench/store/plain_loop.h"
+#include "bench/store/system/free_space.h"
 #include "fmt/format.h"
 #include "io/file/spill_directory.h"
 

@@ -5,10 +5,10 @@
 
 #include "absl/status/statusor.h"
 #include "bench/store/load.h"
-#include "bench/store/machine/fio.h"
-#include "bench/store/machine/huge_page_reservation.h"
 #include "bench/store/sample.h"
 #include "bench/store/store_bench.h"
+#include "bench/store/system/fio.h"
+#include "bench/store/system/huge_page_reservation.h"
 #include "io/file/spill_files.h"
 
 namespace sluice::bench {

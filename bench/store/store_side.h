@@ -5,9 +5,9 @@
 #include "absl/status/statusor.h"
 #include "base/worker_pool.h"
 #include "bench/store/load.h"
-#include "bench/store/machine/page_buffers.h"
 #include "bench/store/sample.h"
 #include "bench/store/steps.h"
+#include "bench/store/system/page_buffers.h"
 #include "io/file/spill_files.h"
 #include "io/store/page_store.h"
 

@@ -1,4 +1,4 @@
-#include "bench/store/machine/fio.h"
+#include "bench/store/system/fio.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "bench/store/machine/huge_page_reservation.h"
+#include "bench/store/system/huge_page_reservation.h"
 
 #include "gtest/gtest.h"
 #include "tests/support/status_matchers.h"

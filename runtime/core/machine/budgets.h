@@ -9,12 +9,12 @@
 
 namespace sluice::core {
 
-struct Machine;
+struct ResidencyMachine;
 
 /// Reservations, and changes of a tier's budget. Threads: externally synchronised.
 class Budgets {
  public:
-  explicit Budgets(Machine& machine) : m_(machine) {}
+  explicit Budgets(ResidencyMachine& machine) : m_(machine) {}
 
   struct ReservedFrames {
     ReservationNumber number = 0;
@@ -45,7 +45,7 @@ class Budgets {
   void Vacate(TierIndex tier, FrameIndex frame);
   std::uint32_t PinnedFrames(TierIndex tier) const;
 
-  Machine& m_;
+  ResidencyMachine& m_;
   Reservations reservations_;
   std::vector<ReservationNumber> pending_reservations_;
 };

@@ -7,13 +7,13 @@
 
 namespace sluice::core {
 
-struct Machine;
+struct ResidencyMachine;
 
 /// New segments, the tier that each of their pages is committed to (I6), and the room of ops.
 /// Threads: externally synchronised.
 class Capacity {
  public:
-  explicit Capacity(Machine& machine) : m_(machine) {}
+  explicit Capacity(ResidencyMachine& machine) : m_(machine) {}
 
   void On(const CreateSegment& event);
   /// Returns whether pages can be committed to a tier below this one.
@@ -30,7 +30,7 @@ class Capacity {
   FrameIndex WorkingFrames(TierIndex tier) const;
   PagesByTier CapacityFor(const CreateSegment& event) const;
 
-  Machine& m_;
+  ResidencyMachine& m_;
 };
 
 }  // namespace sluice::core

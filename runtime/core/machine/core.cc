@@ -19,7 +19,7 @@ class Core::Impl {
   void Handle(std::span<const Event> events, std::vector<Action>* actions);
   const CoreCounters& counters();
   TierCounters CountersOf(TierIndex tier) const;
-  const Machine& machine() const { return machine_; }
+  const ResidencyMachine& machine() const { return machine_; }
 
  private:
   void On(const CreateSegment& event) { machine_.capacity.On(event); }
@@ -41,10 +41,10 @@ class Core::Impl {
   void On(const AbandonCopies& event) { machine_.copies.On(event); }
   void On(const AdoptPlan& event) { machine_.plan_follower.On(event); }
 
-  Machine machine_;
+  ResidencyMachine machine_;
 };
 
-Machine::Machine(const CoreOptions& core_options)
+ResidencyMachine::ResidencyMachine(const CoreOptions& core_options)
     : options(core_options),
       online(core_options.policy->online()),
       tiers(core_options.tiers.begin(), core_options.tiers.end()),

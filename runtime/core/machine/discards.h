@@ -9,12 +9,12 @@
 
 namespace sluice::core {
 
-struct Machine;
+struct ResidencyMachine;
 
 /// Discards and frees of pages. Threads: externally synchronised.
 class Discards {
  public:
-  explicit Discards(Machine& machine) : m_(machine) {}
+  explicit Discards(ResidencyMachine& machine) : m_(machine) {}
 
   void On(const DiscardPages& event);
   void On(const FreePages& event);
@@ -29,7 +29,7 @@ class Discards {
   void Kill(TicketKind kind, PageIndex first_page, std::uint32_t pages);
   void KillContent(PageIndex index);
 
-  Machine& m_;
+  ResidencyMachine& m_;
   std::vector<std::unique_ptr<Ticket>> kills_;
 };
 

@@ -38,10 +38,10 @@ namespace sluice::core {
 /// The residency state machine: the state that its parts share, and the parts. A part has data of
 /// its own that are not a tier's or a page's; some have none. Parts reach each other through it.
 /// core.cc names the part that handles each event. Threads: externally synchronised.
-struct Machine {
-  explicit Machine(const CoreOptions& core_options);
-  Machine(const Machine&) = delete;
-  Machine& operator=(const Machine&) = delete;
+struct ResidencyMachine {
+  explicit ResidencyMachine(const CoreOptions& core_options);
+  ResidencyMachine(const ResidencyMachine&) = delete;
+  ResidencyMachine& operator=(const ResidencyMachine&) = delete;
 
   Page& page(PageIndex index) { return pages[index]; }
   const Page& page(PageIndex index) const { return pages[index]; }

@@ -5,12 +5,12 @@
 
 namespace sluice::core {
 
-struct Machine;
+struct ResidencyMachine;
 
 /// One look at all that a ticket lacks. Threads: externally synchronised.
 class NeedPass {
  public:
-  explicit NeedPass(Machine& machine) : m_(machine) {}
+  explicit NeedPass(ResidencyMachine& machine) : m_(machine) {}
 
   /// Moves on every need of the ticket that is not under way; grants it when all are ready.
   void WorkOn(Ticket& ticket);
@@ -28,7 +28,7 @@ class NeedPass {
                      Found found);
   void NotePassedOver(const Ticket& ticket, const NeedQueue::Pass& pass, TierIndex tier);
 
-  Machine& m_;
+  ResidencyMachine& m_;
 };
 
 }  // namespace sluice::core

@@ -5,12 +5,12 @@
 
 namespace sluice::core {
 
-struct Machine;
+struct ResidencyMachine;
 
 /// The work that follows every batch of events, in rounds. Threads: externally synchronised.
 class Pump {
  public:
-  explicit Pump(Machine& machine) : m_(machine) {}
+  explicit Pump(ResidencyMachine& machine) : m_(machine) {}
 
   /// Has rounds until none asks for another. In each, tickets that can go on do so, in the order of
   /// arrival. Pages that are only foreseen come after them.
@@ -27,7 +27,7 @@ class Pump {
   void ContinueTransits();
   void ContinueTransit(PageIndex index, TierIndex tier);
 
-  Machine& m_;
+  ResidencyMachine& m_;
   /// Lanes with an earlier pending ticket, per round.
   absl::flat_hash_set<LaneIndex> lanes_waiting_;
 };

@@ -8,13 +8,13 @@
 
 namespace sluice::core {
 
-struct Machine;
+struct ResidencyMachine;
 
 /// Tickets, reservations and budgets that nothing in flight can help: told so, and ended (I8).
 /// Threads: externally synchronised.
 class StuckTickets {
  public:
-  explicit StuckTickets(Machine& machine) : m_(machine) {}
+  explicit StuckTickets(ResidencyMachine& machine) : m_(machine) {}
 
   /// Ends what is stuck, when no task is in flight. The head ticket waits for pages that only other
   /// ops can give back, or for room that no tier below gives. Without tickets, a reservation or a
@@ -27,7 +27,7 @@ class StuckTickets {
   FailTicket WhyStuck(const Ticket& ticket, TierIndex tier) const;
   static bool WaitsFor(OpNumber op, const Holder& holder, const Ticket& ticket);
 
-  Machine& m_;
+  ResidencyMachine& m_;
 };
 
 }  // namespace sluice::core

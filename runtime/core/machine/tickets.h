@@ -10,13 +10,13 @@
 
 namespace sluice::core {
 
-struct Machine;
+struct ResidencyMachine;
 
 /// Tickets from their acquire to their end: locks of pages in the order of arrival, grants,
 /// releases and failures. Threads: externally synchronised.
 class Tickets {
  public:
-  explicit Tickets(Machine& machine) : m_(machine) {}
+  explicit Tickets(ResidencyMachine& machine) : m_(machine) {}
 
   void On(const Acquire& event);
   void On(const Cancel& event);
@@ -50,7 +50,7 @@ class Tickets {
   void Forget(TicketNumber number);
   void CountPrefetch(Page& p, TierIndex tier, bool ready);
 
-  Machine& m_;
+  ResidencyMachine& m_;
   Ticket* head_ = nullptr;  ///< first ticket whose wants its pages know
   /// Tickets that release the page once it has arrived, one for each lease.
   absl::flat_hash_map<PageIndex, std::vector<TicketNumber>> late_releases_;

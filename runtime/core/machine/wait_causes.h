@@ -7,12 +7,12 @@
 
 namespace sluice::core {
 
-struct Machine;
+struct ResidencyMachine;
 
 /// Causes that waiting tickets wait for. Threads: externally synchronised.
 class WaitCauses {
  public:
-  explicit WaitCauses(const Machine& machine) : m_(machine) {}
+  explicit WaitCauses(const ResidencyMachine& machine) : m_(machine) {}
 
   /// Writes the first waiting ticket of each lane, with its cause, to `waits`.
   void List(std::vector<TicketWait>* waits) const;
@@ -23,7 +23,7 @@ class WaitCauses {
   bool RoomComes(TierIndex tier) const;
   bool HasPageOnItsWayOut(const Ticket& ticket) const;
 
-  const Machine& m_;
+  const ResidencyMachine& m_;
 };
 
 }  // namespace sluice::core

@@ -9,13 +9,13 @@
 
 namespace sluice::core {
 
-struct Machine;
+struct ResidencyMachine;
 
 /// Copies of a page: where its bytes can be read, and copies in the last tier that may soon be
 /// unreadable (doomed). Threads: externally synchronised.
 class Copies {
  public:
-  explicit Copies(Machine& machine) : m_(machine) {}
+  explicit Copies(ResidencyMachine& machine) : m_(machine) {}
 
   void On(const AbandonCopies& event);
   /// Keeps the doomed copy's slot as the stale one, to be restored if the new copy is not written.
@@ -32,7 +32,7 @@ class Copies {
   std::optional<TierIndex> BestSource(const Page& p, TierIndex target) const;
 
  private:
-  Machine& m_;
+  ResidencyMachine& m_;
 };
 
 }  // namespace sluice::core

@@ -6,13 +6,13 @@
 
 namespace sluice::core {
 
-struct Machine;
+struct ResidencyMachine;
 
 /// Makes room in a tier: drops victims, or copies them one tier down. Threads: externally
 /// synchronised.
 class Eviction {
  public:
-  explicit Eviction(Machine& machine) : m_(machine) {}
+  explicit Eviction(ResidencyMachine& machine) : m_(machine) {}
 
   /// Returns whether a frame beyond the transit reserve is free, after victims have left. One
   /// that sat above a lowered budget gives no frame that may be used, so there may have to be
@@ -38,7 +38,7 @@ class Eviction {
   std::optional<FrameIndex> TakeForEviction(TierIndex tier, PageIndex index, const Claim& claim);
   bool MoverMakesWay(TierIndex tier, const Claim& claim) const;
 
-  Machine& m_;
+  ResidencyMachine& m_;
 };
 
 }  // namespace sluice::core

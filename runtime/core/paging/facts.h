@@ -5,13 +5,13 @@
 
 namespace sluice::core {
 
-struct Machine;
+struct ResidencyMachine;
 
 /// Facts of a page in a tier, and the policy's knowledge of them. Whatever changes a page calls
 /// Update, which tells the policy the difference. Threads: externally synchronised.
 class Facts {
  public:
-  explicit Facts(Machine& machine) : m_(machine) {}
+  explicit Facts(ResidencyMachine& machine) : m_(machine) {}
 
   /// Returns whether a lease holds the page in the tier.
   bool PinnedAt(const Page& p, TierIndex tier) const;
@@ -49,7 +49,7 @@ class Facts {
   void TellPolicy(PageIndex index, TierIndex tier);
   bool IsCandidate(const Page& p, TierIndex tier) const;
 
-  Machine& m_;
+  ResidencyMachine& m_;
 };
 
 }  // namespace sluice::core

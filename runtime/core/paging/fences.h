@@ -6,13 +6,13 @@
 
 namespace sluice::core {
 
-struct Machine;
+struct ResidencyMachine;
 
 /// Fences of tiers that refuse what is copied down to them: nothing is sent there while one stands.
 /// Threads: externally synchronised.
 class Fences {
  public:
-  explicit Fences(Machine& machine) : m_(machine) {}
+  explicit Fences(ResidencyMachine& machine) : m_(machine) {}
 
   /// A copy down to the tier has ended well: the tier takes pages.
   void NoteWrite(TierIndex tier);
@@ -27,7 +27,7 @@ class Fences {
  private:
   void Lift(TierIndex tier);
 
-  Machine& m_;
+  ResidencyMachine& m_;
 };
 
 }  // namespace sluice::core

@@ -6,13 +6,13 @@
 
 namespace sluice::core {
 
-struct Machine;
+struct ResidencyMachine;
 
 /// Frames of the tiers: taken, held for a page-in, lent as transit frames, given back. Threads:
 /// externally synchronised.
 class Frames {
  public:
-  explicit Frames(Machine& machine) : m_(machine) {}
+  explicit Frames(ResidencyMachine& machine) : m_(machine) {}
 
   /// Takes a frame for residency, making room if need be. Nobody overtakes an earlier claim that
   /// went away empty-handed (I8), but for a page in a transit frame that the earlier one may need
@@ -53,7 +53,7 @@ class Frames {
   bool NeededByHead(TierIndex tier, const Claim& claim) const;
   void LeaveTransit(PageIndex index);
 
-  Machine& m_;
+  ResidencyMachine& m_;
 };
 
 }  // namespace sluice::core

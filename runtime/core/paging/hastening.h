@@ -8,13 +8,13 @@
 
 namespace sluice::core {
 
-struct Machine;
+struct ResidencyMachine;
 
 /// Page-outs in flight, and those of them that somebody has come to wait for. Threads: externally
 /// synchronised.
 class Hastening {
  public:
-  explicit Hastening(Machine& machine) : m_(machine) {}
+  explicit Hastening(ResidencyMachine& machine) : m_(machine) {}
 
   /// A frame that a ticket wants and did not get in this round.
   struct Shortage {
@@ -49,7 +49,7 @@ class Hastening {
   bool MakesRoom(const Task& task, const Shortage& shortage) const;
   void Hasten(TaskNumber number);
 
-  Machine& m_;
+  ResidencyMachine& m_;
   std::set<TaskNumber> hurried_;     ///< page-outs in flight that a ticket is known to wait for
   std::set<TaskNumber> unhurried_;   ///< page-outs in flight that no ticket is known to wait for
   std::vector<Shortage> shortages_;  ///< shortages of tickets, per round

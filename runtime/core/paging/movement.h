@@ -6,7 +6,7 @@
 
 namespace sluice::core {
 
-struct Machine;
+struct ResidencyMachine;
 
 /// Outcome of an attempt to bring a page nearer: the page is there, is under way, or waits.
 enum class Progress { kReady, kInFlight, kBlocked };
@@ -15,7 +15,7 @@ enum class Progress { kReady, kInFlight, kBlocked };
 /// evictions. Threads: externally synchronised.
 class Movement {
  public:
-  explicit Movement(Machine& machine) : m_(machine) {}
+  explicit Movement(ResidencyMachine& machine) : m_(machine) {}
 
   /// Brings a page one step nearer to where it is wanted.
   Progress Advance(PageIndex index, const Goal& want, const Claim& claim);
@@ -37,7 +37,7 @@ class Movement {
       PageIndex index, TierIndex tier, FillKind kind, const Goal& want, const Claim& claim);
   TaskNumber AddTask(const Task& task);
 
-  Machine& m_;
+  ResidencyMachine& m_;
   TaskNumber next_task_ = 1;
 };
 

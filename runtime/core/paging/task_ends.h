@@ -6,13 +6,13 @@
 
 namespace sluice::core {
 
-struct Machine;
+struct ResidencyMachine;
 
 /// News of tasks: pages that have arrived, are under way, or have failed to come. Threads:
 /// externally synchronised.
 class TaskEnds {
  public:
-  explicit TaskEnds(Machine& machine) : m_(machine) {}
+  explicit TaskEnds(ResidencyMachine& machine) : m_(machine) {}
 
   void On(const TaskDone& event);
   void On(const TaskFailed& event);
@@ -35,7 +35,7 @@ class TaskEnds {
   void NoteBringFailure(const Task& task);
   void FailWaiting(PageIndex index, TicketFailure reason, TierIndex tier);
 
-  Machine& m_;
+  ResidencyMachine& m_;
 };
 
 }  // namespace sluice::core

@@ -8,7 +8,7 @@
 
 namespace sluice::core {
 
-struct Machine;
+struct ResidencyMachine;
 
 /// Pages that may leave a tier for a claim, and the policy's choice among them. Threads: externally
 /// synchronised.
@@ -16,7 +16,7 @@ class Victims {
  public:
   using Evictable = std::function<bool(PageIndex)>;
 
-  explicit Victims(Machine& machine) : m_(machine) {}
+  explicit Victims(ResidencyMachine& machine) : m_(machine) {}
 
   /// Returns the policy's victim for the claim. Thousands of pages that a ticket lacks may ask one
   /// after the other while nothing changes. If none of their own copies is concerned, all get one
@@ -49,7 +49,7 @@ class Victims {
   bool IsInserted(PageIndex index, TierIndex tier) const;
   bool LeavesForNothing(TierIndex tier, PageIndex index, const Claim& claim) const;
 
-  Machine& m_;
+  ResidencyMachine& m_;
 };
 
 }  // namespace sluice::core

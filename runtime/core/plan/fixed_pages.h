@@ -8,14 +8,14 @@
 
 namespace sluice::core {
 
-struct Machine;
+struct ResidencyMachine;
 
 /// Pages that stay in a tier whatever a plan says: those that a lease has held since before the
 /// iteration began, and written ones that may reach no lower tier. Counts are those of the
 /// iteration that has ended last. Threads: externally synchronised.
 class FixedPages {
  public:
-  explicit FixedPages(const Machine& machine) : m_(machine) {}
+  explicit FixedPages(const ResidencyMachine& machine) : m_(machine) {}
 
   /// Notes that an iteration begins. `ends`: another one was running, and so ends.
   void BeginIteration(bool ends);
@@ -37,7 +37,7 @@ class FixedPages {
   TierIndex LowestOf(PageIndex page, bool writes, const std::vector<Held>& held) const;
   TierIndex LowestUnlessHeld(PageIndex page, bool writes) const;
 
-  const Machine& m_;
+  const ResidencyMachine& m_;
   /// Arrival of the first ticket of the iteration that has begun last, and of the one that has
   /// ended last.
   std::uint64_t begun_at_ = 0;

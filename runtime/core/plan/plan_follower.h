@@ -13,13 +13,13 @@
 
 namespace sluice::core {
 
-struct Machine;
+struct ResidencyMachine;
 
 /// Follows the plan of the iteration that runs: fetches, stays and leaves at the steps it names.
 /// Threads: externally synchronised.
 class PlanFollower {
  public:
-  explicit PlanFollower(Machine& machine) : m_(machine) {}
+  explicit PlanFollower(ResidencyMachine& machine) : m_(machine) {}
 
   void On(const AdoptPlan& event);
   /// Returns what a plan for the key is made of.
@@ -74,7 +74,7 @@ class PlanFollower {
   bool IsComing(const Page& p, TierIndex tier) const;
   bool IsToBeKeptBelow(PageIndex index, TierIndex tier) const;
 
-  Machine& m_;
+  ResidencyMachine& m_;
   absl::flat_hash_map<KeyIndex, std::shared_ptr<const Plan>> plans_;
   std::shared_ptr<const Plan> plan_;  ///< plan that is followed
   Position plan_since_ = 0;           ///< position of the plan's first step, in its first iteration

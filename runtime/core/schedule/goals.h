@@ -9,13 +9,13 @@
 
 namespace sluice::core {
 
-struct Machine;
+struct ResidencyMachine;
 
 /// Pages that are wanted ahead of need, and the count of how each prefetch came out. Threads:
 /// externally synchronised.
 class Goals {
  public:
-  Goals(Machine& machine, std::size_t tiers) : m_(machine), goals_(tiers) {}
+  Goals(ResidencyMachine& machine, std::size_t tiers) : m_(machine), goals_(tiers) {}
 
   /// Gives the page the goal, and queues it, unless it is reached. An earlier goal is gone.
   void Add(PageIndex index, const Goal& goal);
@@ -44,7 +44,7 @@ class Goals {
   void ContinueGoal(PageIndex index);
   void DequeueGoal(Page& p, PageIndex index);
 
-  Machine& m_;
+  ResidencyMachine& m_;
   GoalQueue goals_;
 };
 

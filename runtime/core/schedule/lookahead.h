@@ -7,13 +7,13 @@
 
 namespace sluice::core {
 
-struct Machine;
+struct ResidencyMachine;
 
 /// Looks ahead in the recorded iteration: next uses, prefetch within a window, and pages cleaned
 /// before they have to leave. Threads: externally synchronised.
 class Lookahead {
  public:
-  explicit Lookahead(Machine& machine) : m_(machine) {}
+  explicit Lookahead(ResidencyMachine& machine) : m_(machine) {}
 
   void On(const PrefetchPages& event);
   /// Sets the next use of every page anew, as another schedule is followed or none. Goals end.
@@ -34,7 +34,7 @@ class Lookahead {
   bool WantAhead(TierIndex tier, const PageRequest& request, Position position);
   std::optional<PageIndex> VictimToClean(TierIndex tier, Position horizon) const;
 
-  Machine& m_;
+  ResidencyMachine& m_;
 };
 
 }  // namespace sluice::core

@@ -20,7 +20,7 @@ namespace sluice::core {
 /// The policy's last victim. The policy would name it again as long as nothing changes.
 struct Answer {
   std::uint64_t arrival = 0;  ///< number of the claim in the order of arrival
-  std::uint64_t changes = 0;  ///< value of Machine::changes, for which the answer holds
+  std::uint64_t changes = 0;  ///< value of ResidencyMachine::changes, for which the answer holds
   std::optional<PageIndex> victim;
 };
 

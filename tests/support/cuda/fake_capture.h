@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "tests/support/cuda/machine/fake_stream.h"
+#include "tests/support/cuda/gpu/fake_stream.h"
 
 namespace sluice::testing {
 

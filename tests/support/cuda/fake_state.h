@@ -15,9 +15,9 @@
 #include "tests/support/cuda/fake_calls.h"
 #include "tests/support/cuda/fake_capture.h"
 #include "tests/support/cuda/fake_options.h"
-#include "tests/support/cuda/machine/fake_context.h"
-#include "tests/support/cuda/machine/fake_memory.h"
-#include "tests/support/cuda/machine/fake_registrations.h"
+#include "tests/support/cuda/gpu/fake_context.h"
+#include "tests/support/cuda/gpu/fake_memory.h"
+#include "tests/support/cuda/gpu/fake_registrations.h"
 
 namespace sluice::testing {
 

@@ -1,4 +1,4 @@
-#include "tests/support/cuda/machine/fake_memory.h"
+#include "tests/support/cuda/gpu/fake_memory.h"
 
 #include <sys/mman.h>
 

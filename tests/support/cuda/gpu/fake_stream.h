@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "tests/support/cuda/machine/fake_fate.h"
-#include "tests/support/cuda/machine/fake_flag.h"
+#include "tests/support/cuda/gpu/fake_fate.h"
+#include "tests/support/cuda/gpu/fake_flag.h"
 
 namespace sluice::testing {
 

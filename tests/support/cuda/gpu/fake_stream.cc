@@ -1,4 +1,4 @@
-#include "tests/support/cuda/machine/fake_stream.h"
+#include "tests/support/cuda/gpu/fake_stream.h"
 
 #include <utility>
 

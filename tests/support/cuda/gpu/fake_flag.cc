@@ -1,4 +1,4 @@
-#include "tests/support/cuda/machine/fake_flag.h"
+#include "tests/support/cuda/gpu/fake_flag.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>

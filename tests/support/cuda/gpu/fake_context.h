@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "tests/support/cuda/machine/fake_fate.h"
-#include "tests/support/cuda/machine/fake_stream.h"
+#include "tests/support/cuda/gpu/fake_fate.h"
+#include "tests/support/cuda/gpu/fake_stream.h"
 
 namespace sluice::testing {
 

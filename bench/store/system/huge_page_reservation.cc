@@ -1,4 +1,4 @@
-#include "bench/store/machine/huge_page_reservation.h"
+#include "bench/store/system/huge_page_reservation.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "bench/store/machine/free_space.h"
+#include "bench/store/system/free_space.h"
 
 #include <sys/statvfs.h>
 

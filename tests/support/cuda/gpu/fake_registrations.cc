@@ -1,4 +1,4 @@
-#include "tests/support/cuda/machine/fake_registrations.h"
+#include "tests/support/cuda/gpu/fake_registrations.h"
 
 #include <algorithm>
 #include <utility>

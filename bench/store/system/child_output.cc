@@ -1,4 +1,4 @@
-#include "bench/store/machine/child_output.h"
+#include "bench/store/system/child_output.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -6,8 +6,8 @@
 
 #include "absl/status/statusor.h"
 #include "bench/store/load.h"
-#include "bench/store/machine/child_output.h"
 #include "bench/store/sample.h"
+#include "bench/store/system/child_output.h"
 
 namespace sluice::bench {
 

@@ -1,4 +1,4 @@
-#include "tests/support/cuda/machine/fake_context.h"
+#include "tests/support/cuda/gpu/fake_context.h"
 
 #include <algorithm>
 #include <utility>

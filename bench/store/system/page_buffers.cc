@@ -1,4 +1,4 @@
-#include "bench/store/machine/page_buffers.h"
+#include "bench/store/system/page_buffers.h"
 
 #include <sys/mman.h>
 

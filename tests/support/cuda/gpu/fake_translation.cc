@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "tests/support/cuda/machine/fake_memory.h"
+#include "tests/support/cuda/gpu/fake_memory.h"
 
 namespace sluice::testing {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "runtime/device/cuda/cuda_api.h"
-#include "tests/support/cuda/machine/fake_flag.h"
+#include "tests/support/cuda/gpu/fake_flag.h"
 
 namespace sluice::testing {
 

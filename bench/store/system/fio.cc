@@ -1,4 +1,4 @@
-#include "bench/store/machine/fio.h"
+#include "bench/store/system/fio.h"
 
 #include <unistd.h>
 
@@ -6,7 +6,7 @@
 
 #include "base/status.h"
 #include "base/strings.h"
-#include "bench/store/machine/page_buffers.h"
+#include "bench/store/system/page_buffers.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "nlohmann/json.hpp"
