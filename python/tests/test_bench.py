@@ -7,7 +7,7 @@ import pytest
 
 from sluice.bench import __main__ as bench
 from sluice.bench import _activations, _machine, _optimizer
-from sluice.bench._rows import Row, Setting, Skipped
+from sluice.bench._rows import Row, Setting, Skipped, control_of
 
 
 def run(monkeypatch, capsys, *words):
@@ -57,7 +57,7 @@ class SlowDisk:
 
 
 def test_each_case_measures(monkeypatch, spill):
-    monkeypatch.setattr(Setting, "rounds", 1)
+    monkeypatch.setattr(Setting, "rounds", 3)
     monkeypatch.setattr(_optimizer, "PARAMETERS", {True: 4 << 20, False: 4 << 20})
     monkeypatch.setitem(_activations.SHAPE, "n_layer", 1)
     monkeypatch.setitem(_activations.SHAPE, "vocab_size", 256)
@@ -72,8 +72,16 @@ def test_each_case_measures(monkeypatch, spill):
         assert line["ratio"] > 0 or name == "activations/torch.save", name
         if name in ("step/nvme", "activations/offload"):
             assert line["reached"], "a disk of 1 B/s is the floor"
+        if name in ("step/nvme", "step/layer", "activations/offload"):
+            assert 0 < line["control_low"] <= line["control"], name
         if name == "step/nvme":
             assert line["bytes"] == pytest.approx(line["floor_bytes"], rel=0.2)
+
+
+def test_the_control_is_of_rounds_that_follow_each_other():
+    # The ratios are 2, 1, 0.5 and 1. Their lower quartile lies between 0.5 and 1.
+    assert control_of([1.0, 2.0, 2.0, 1.0, 1.0]) == {"control": 1.0, "control_low": 0.875}
+    assert control_of([1.0, 2.0]) == {}
 
 
 def test_without_fio_the_disk_is_not_judged(monkeypatch, spill):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Callable, Optional, Union
 
@@ -71,3 +72,15 @@ def seconds_of(call: Callable[[], object]) -> float:
 
 
 median = statistics.median
+
+
+def control_of(ceilings: Sequence[float]) -> dict[str, float]:
+    """The noise of the machine: each round's ceiling over that of the round before, median and lower quartile.
+
+    Fewer than three rounds have none.
+    """
+    if len(ceilings) < 3:
+        return {}
+    ratios = [after / before for before, after in zip(ceilings, ceilings[1:])]
+    low = statistics.quantiles(ratios, n=4, method="inclusive")[0]
+    return {"control": median(ratios), "control_low": low}

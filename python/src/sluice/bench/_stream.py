@@ -10,7 +10,7 @@ from ._cgroup import Group, group_of
 from ._checkpoint import Checkpoint, drop
 from ._contest import Contestant, contestants
 from ._machine import Reads
-from ._rows import Row, Rows, Setting, Skipped, median
+from ._rows import Row, Rows, Setting, Skipped, control_of, median
 
 # Tokens that are decoded after the prompt.
 DECODED = 16
@@ -136,7 +136,7 @@ def _cold_rows(rounds: list[dict[str, Any]], nbytes: int, least: dict[str, Any],
         "read_bytes": median(read(each["sluice"]) for each in rounds),
         "resident_seconds": median(seconds(each["resident"]) for each in rounds),
         "first_pass_seconds": median(each["sluice"]["passes"][0]["seconds"] for each in rounds),
-        "disk_bytes_per_second": median(each["bytes_per_second"] for each in rounds),
+        "disk_bytes_per_second": median(each["bytes_per_second"] for each in rounds), **control_of(floors),
     }
     rows: Rows = {"": Row(median(ours), "s", _median_ratio(floors, ours), 1 / _TIME, figures)}
     rows["/equal"] = _equal(rounds)
@@ -174,16 +174,16 @@ def warm(setting: Setting) -> Row:
         for each in all_of.values():
             each.call("open")
             each.call("run", decoded=DECODED)
-        times, ratios = [], []
+        times, plains = [], []
         for _ in range(2 * rounds_of(setting)):  # the case's rounds are short
             resident = seconds(all_of["resident"].call("run", decoded=DECODED))
             done = all_of["sluice"].call("run", decoded=DECODED)
             resident += seconds(all_of["resident"].call("run", decoded=DECODED))
             times.append(seconds(done))
-            ratios.append(resident / 2 / times[-1])
+            plains.append(resident / 2)
             if read(done) > 0:
                 raise RuntimeError(f"with room for all weights {read(done)} bytes were read")
-    return Row(median(times), "s", median(ratios), 1 / _WARM)
+    return Row(median(times), "s", _median_ratio(plains, times), 1 / _WARM, control_of(plains))
 
 
 def capped(percent: int, setting: Setting) -> Rows:
@@ -222,7 +222,7 @@ def _capped_rows(rounds: list[dict[str, Any]], least: dict[str, Any]) -> Rows:
         "/bytes": Row(value, "bytes", least["least_bytes"] / value if value else 1.0, 1 / _BYTES, least),
         "/time": Row(median(ours), "s", _median_ratio(floors, ours), 1 / _TIME, {
             "resident_seconds": median(computed),
-            "disk_bytes_per_second": median(each["bytes_per_second"] for each in rounds),
+            "disk_bytes_per_second": median(each["bytes_per_second"] for each in rounds), **control_of(floors),
         }),
         "/equal": _equal(rounds),
     }
