@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -7,6 +6,7 @@
 
 #include "base/status.h"
 #include "fmt/format.h"
+#include "runtime/device/page_copy.h"
 #include "runtime/engine/api/runtime_state.h"
 
 namespace sluice::internal {
@@ -116,14 +116,14 @@ absl::Status RuntimeState::Write(TensorId tensor,
     SLUICE_RETURN_IF_ERROR(CheckSource(*target, shown, bytes, offset));
   }
   return Copy(tensor, {offset, bytes.size()}, AccessMode::kOverwrite, [&](std::span<std::byte> to) {
-    std::memcpy(to.data(), bytes.data(), to.size());
+    device::CopyPage(to, bytes.first(to.size()));
     bytes = bytes.subspan(to.size());
   });
 }
 
 absl::Status RuntimeState::Read(TensorId tensor, std::span<std::byte> bytes, std::uint64_t offset) {
   return Copy(tensor, {offset, bytes.size()}, AccessMode::kRead, [&](std::span<std::byte> from) {
-    std::memcpy(bytes.data(), from.data(), from.size());
+    device::CopyPage(bytes.first(from.size()), from);
     bytes = bytes.subspan(from.size());
   });
 }
