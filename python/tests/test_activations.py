@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import unittest.mock
 
 import pytest
 import torch
@@ -11,6 +12,13 @@ from sluice import errors
 from sluice.torch import _pager, offload_activations
 
 LEAST = 4096
+
+
+@pytest.fixture(autouse=True)
+def all_go_down():
+    """Has the latest tensors go down, too: those of tests are so small that all would stay."""
+    with unittest.mock.patch.object(_pager, "_LATEST_BYTES", 0):
+        yield
 
 
 @pytest.fixture
@@ -231,7 +239,7 @@ def test_parameters_that_are_gone_are_forgotten(offload):
         with offload:
             for weight in [*kept, *(torch.nn.Parameter(torch.ones(1024)) for _ in range(10))]:
                 torch.sin(weight)
-    assert 10 <= len(pager_of(offload)._parameters) <= 2 * 20 + 64
+    assert 10 <= len(pager_of(offload)._parameters._known) <= 2 * 20 + 64
     assert offload.stats()["stashed"] == 0
 
 
@@ -312,6 +320,25 @@ def test_few_stashes_are_ahead_of_use_or_kept_after_it(make_runtime, monkeypatch
     del loss
 
 
+def test_copies_that_have_ended_make_room_for_more_of_them(offload, monkeypatch):
+    """Backward may need more at once than half of dram holds."""
+    pager, ahead = pager_of(offload), [0]
+    ask = pager._ask_ahead
+
+    def watch(used):
+        pager._up.wait_for_room(0)
+        ask(used)
+        ahead.append(sum(pager._coming_up.values()))
+
+    monkeypatch.setattr(pager, "_ask_ahead", watch)
+    with offload:
+        loss = chain(leaf(64, 1024))  # 256 KiB each, and dram has 1 MiB
+    copied_down(offload)
+    loss.backward()
+    assert max(ahead) > 1 << 20
+    assert max(after - before for before, after in zip(ahead, ahead[1:])) <= 1 << 19
+
+
 def test_what_cannot_come_ahead_comes_when_it_is_used(small, offload, monkeypatch):
     x, start = leaf(256, 1024), pager_of(offload)._start
 
@@ -386,3 +413,88 @@ def test_wrong_arguments_are_named(small):
         loss = chain(x, 2)
     assert offload.stats()["stashed"] == 2
     loss.backward()
+
+
+# --- the latest tensors, which stay in PyTorch's memory ---
+
+
+@pytest.fixture
+def latest(monkeypatch):
+    """Has tensors of as many bytes stay."""
+    return lambda size: monkeypatch.setattr(_pager, "_LATEST_BYTES", size)
+
+
+def test_the_latest_tensors_never_go_down(small, offload, latest):
+    latest(3 << 20)
+    x = leaf(256, 1024)  # 1 MiB
+    for step in (1, 2):
+        with offload:
+            loss = chain(x)
+        loss.backward()
+        stats = offload.stats()
+        assert stats["stashed"] == 21 * step and stats["stashed_bytes"] == 21 * step << 20
+        assert stats["from_memory"] >= 3 * step
+    assert torch.equal(x.grad, 2 * gradient_of(chain, x))
+    del loss
+    assert nothing_left(small) and not pager_of(offload)._latest
+
+
+def test_few_small_tensors_are_the_latest(offload, latest, monkeypatch):
+    latest(64 << 20)
+    monkeypatch.setattr(_pager, "_WINDOW_STASHES", 5)
+    x = leaf(64, 64)
+    with offload:
+        loss = chain(x)
+    assert offload.stats()["stashed"] == 24 - 5
+    loss.backward()
+    assert torch.equal(x.grad, gradient_of(chain, x))
+
+
+def test_tensors_that_go_first_take_no_place_of_the_latest(offload, latest):
+    latest(2 << 20)
+    x = leaf(256, 1024)
+    for _ in range(8):
+        with offload:
+            loss = chain(x, 2)
+        del loss
+    assert offload.stats()["stashed"] == 0 and not pager_of(offload)._latest
+
+
+def test_a_change_in_place_of_a_tensor_that_stays_raises(offload, latest):
+    latest(1 << 20)
+    values, seen = torch.zeros(256, 1024), []
+    with offload:
+        out = Held.apply(leaf(4), seen, values)
+        values.add_(1)
+        loss = chain(leaf(256, 1024), 3)  # it would go down now
+    assert offload.stats()["stashed"] == 2
+    with pytest.raises(sluice.FailedPrecondition, match="changed in place after it was saved"):
+        out.sum().backward()
+    loss.backward()
+
+
+def test_a_storage_that_is_freed_for_a_while_stays(offload, latest):
+    """As those of gathered parameters are, which come again before backward."""
+    latest(1 << 20)
+    values, seen = torch.ones(256, 1024), []
+    with offload:
+        out = Held.apply(leaf(4), seen, values)
+        values.untyped_storage().resize_(0)
+        loss = chain(leaf(256, 1024), 3)
+    assert offload.stats()["stashed"] == 2 and values.untyped_storage().nbytes() == 0
+    values.untyped_storage().resize_(1 << 20)
+    with torch.no_grad():
+        values.data.fill_(2)
+    out.sum().backward()
+    assert torch.equal(seen[0], torch.full((256, 1024), 2.0))
+    loss.backward()
+
+
+def test_a_runtime_that_has_nothing_of_them_may_close(make_runtime, latest):
+    latest(64 << 20)
+    runtime, x = make_runtime(), leaf(128, 1024)
+    with offload_activations(runtime) as offload:
+        loss = chain(x, 2)
+    runtime.close()
+    loss.backward()
+    assert torch.equal(x.grad, gradient_of(lambda x: chain(x, 2), x)) and offload.stats()["stashed"] == 0

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 import torch
-from test_activations import (Held, NeverEnds, chain, copied_down, gradient_of, leaf,  # noqa: F401
+from test_activations import (Held, NeverEnds, all_go_down, chain, copied_down, gradient_of, leaf,  # noqa: F401
                               nothing_left, offload, pager_of, small)
 from torch.autograd.graph import save_on_cpu
 
@@ -457,7 +457,8 @@ def test_ctrl_c_ends_a_waiting_backward(small, offload):
 
 PROGRAM = """
 import torch
-from sluice.torch import offload_activations
+from sluice.torch import _pager, offload_activations
+_pager._LATEST_BYTES = 0
 runtime = sluice.Runtime(**SMALL)
 offload = offload_activations(runtime, min_bytes=4096)
 def chain(x):

@@ -4,7 +4,7 @@ import contextlib
 
 import pytest
 import torch
-from test_activations import LEAST, copied_down, nothing_left, offload, small  # noqa: F401
+from test_activations import LEAST, all_go_down, copied_down, nothing_left, offload, small  # noqa: F401
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
 SIZES = {"vocab_size": 160, "bos_token_id": 0, "eos_token_id": 0}

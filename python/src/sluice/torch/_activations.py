@@ -77,9 +77,10 @@ def offload_activations(runtime: Runtime, *, min_bytes: Optional[Size] = None) -
             loss = model(batch).loss
         loss.backward()
 
-    Each saved tensor on the CPU is copied to pages of the runtime beside the computation, and its
-    memory is freed. Backward copies them back ahead of their use, in the order of the passes
-    before. Gradients have the bits of a run without the context.
+    Saved tensors on the CPU are copied to pages of the runtime beside the computation, and their
+    memory is freed. The latest 64 MiB stay, as backward uses them first. Backward copies the others
+    back ahead of their use, in the order of the passes before. Gradients have the bits of a run
+    without the context.
     The C library keeps much of what is freed. It is made to return that to the system once less
     than a quarter of the memory of the machine or the control group is available.
 

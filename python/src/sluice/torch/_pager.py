@@ -16,7 +16,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from .. import _core, errors
 from .._runtime import Runtime
 from ._order import Orders
-from ._stash import Coming, Key, Saved, Stash, plain, refuse_changed, span_of
+from ._stash import Coming, Key, Parameters, Saved, Stash, plain, refuse_changed, span_of
 
 _log = logging.getLogger("sluice")
 
@@ -26,7 +26,9 @@ _LOOKS_MAX = 16
 # Bytes of PyTorch's memory at most, or one storage: on their way down; on their way up ahead of
 # need; and copied back for further uses.
 _WINDOW_BYTES = 64 << 20
-# Stashes in each of the latter two at most: of small ones fewer bytes than these suffice.
+# Bytes saved last, which stay: backward uses them first.
+_LATEST_BYTES = _WINDOW_BYTES
+# Stashes in each of these at most, but for those on their way down: of small ones fewer bytes suffice.
 _WINDOW_STASHES = 256
 
 
@@ -37,21 +39,20 @@ class Pager:
         self._session = runtime._session
         self._down = _core.copier_in(self._session)
         self._up = _core.copier_out(self._session)
-        # Bytes ahead of need pass through dram: more than half of it would push itself out.
-        dram = runtime.stats()["tiers"]["dram"]["budget_bytes"]
-        self._ahead_bytes = min(_WINDOW_BYTES, dram // 2)
+        # Copies under way have their pages in dram. More than half of it would push itself out.
+        self._under_way_max = runtime.stats()["tiers"]["dram"]["budget_bytes"] // 2
         self._orders = Orders()
         # Stashes that live, by the storages and versions that they are known as.
         self.known: dict[Key, weakref.ref[Stash]] = {}
         self._stashes: dict[int, weakref.ref[Stash]] = {}  # stashes by id
+        self._latest: OrderedDict[int, int] = OrderedDict()  # bytes, by id, of stashes not sent down yet
         self._going_down: deque[weakref.ref[Stash]] = deque()
         # Stashes that are in the runtime alone, though storages that they are known as may live.
         self._down_whole: deque[weakref.ref[Stash]] = deque()
         # Bytes that come ahead of need, and bytes copied back lately, by id of the stash.
         self._coming_up: dict[int, int] = {}
         self._back: OrderedDict[int, torch.Tensor] = OrderedDict()
-        self._parameters: dict[int, StorageWeakRef] = {}
-        self._parameters_max = 64  # entries at which those of dead storages go
+        self._parameters = Parameters()
         self._said: set[str] = set()
         self.counts = dict.fromkeys(
             ("stashed", "stashed_bytes", "shared", "from_memory", "fetched", "ahead", "full"), 0
@@ -62,7 +63,7 @@ class Pager:
 
     def stash(self, tensor: torch.Tensor, min_bytes: int) -> Optional[Saved]:
         """Has the tensor's bytes copied down, if they are as many. None: it stays."""
-        if not plain(tensor) or self._is_parameter(tensor):
+        if not plain(tensor) or self._parameters.have(tensor):
             return None
         storage = tensor.untyped_storage()
         first, size = span_of(tensor, storage.nbytes())
@@ -73,52 +74,52 @@ class Pager:
         stash = reference() if reference is not None else None
         if stash is None or not stash.is_of_its_version():
             stash = self._begin(tensor, storage, first, size)
-            if stash is None:
-                return None
         else:
             self.counts["shared"] += 1
         offset = tensor.storage_offset() * tensor.element_size() - first
         return Saved(stash, tensor.dtype, offset, tuple(tensor.shape), tensor.stride())
 
-    def _is_parameter(self, tensor: torch.Tensor) -> bool:
-        parameter = torch.nn.Parameter
-        key = tensor.untyped_storage()._cdata
-        if isinstance(tensor, parameter) or isinstance(tensor._base, parameter):
-            if key not in self._parameters:
-                if len(self._parameters) >= self._parameters_max:
-                    self._drop_expired()
-                self._parameters[key] = StorageWeakRef(tensor.untyped_storage())
-            return True
-        return key in self._parameters
-
-    def _drop_expired(self) -> None:
-        for key, reference in list(self._parameters.items()):
-            if reference.expired():
-                self._parameters.pop(key, None)
-        self._parameters_max = 2 * len(self._parameters) + 64
-
-    def _begin(self, tensor: torch.Tensor, storage: torch.UntypedStorage, first: int,
-               size: int) -> Optional[Stash]:
-        self._down.wait_for_room(max(0, _WINDOW_BYTES - size))
+    def _begin(self, tensor: torch.Tensor, storage: torch.UntypedStorage, first: int, size: int) -> Stash:
         self._settle()
+        stash = Stash(self, tensor.detach(), tensor._version, first, size)
+        self._orders.add(stash)
+        self._remember(stash)
+        self._latest[id(stash)] = size
+        stash.known_as(storage, stash.version, first)  # whole: other threads may use it from here
+        self._send_older()
+        return stash
+
+    def _send_older(self) -> None:
+        """Has stashes copied down, but for the latest ones."""
+        latest = list(self._latest.items())
+        kept = sum(size for _, size in latest)
+        for count, (number, size) in zip(range(len(latest), 0, -1), latest):
+            if kept <= _LATEST_BYTES and count <= _WINDOW_STASHES:
+                return
+            kept -= size
+            stash = self._living(number)
+            # Nothing was there: the stash has gone, or another thread was faster.
+            if self._latest.pop(number, None) is not None and stash is not None:
+                self._send(stash)
+
+    def _send(self, stash: Stash) -> None:
+        """Has a stash copied down. It stays in PyTorch's memory if the tiers are full."""
+        self._down.wait_for_room(max(0, _WINDOW_BYTES - stash.size))
+        buffer = stash.buffer()
+        if buffer is None:
+            return
         try:
-            state = _core.create_tensor(
-                self._session, "saved tensor", [size], "u8", "activation", "nvme", "none", None
+            state = stash.state = _core.create_tensor(
+                self._session, "saved tensor", [stash.size], "u8", "activation", "nvme", "none", None
             )
         except errors.TierFull as error:
             self.counts["full"] += 1
             self.say_kept(error)
-            return None
-        stash = Stash(self, state, tensor.detach(), tensor._version, first, size)
-        self._orders.add(stash)
-        self._remember(stash)
-        source = torch.empty(0, dtype=torch.uint8, device="cpu").set_(storage, first, (size,))
-        stash.down = self._down.start(state, source.numpy(), False)
+            return
+        stash.down = self._down.start(state, buffer.numpy(), False)
         self._going_down.append(weakref.ref(stash))
-        stash.known_as(storage, stash.version, first)  # whole: other threads may use it from here
         self.counts["stashed"] += 1
-        self.counts["stashed_bytes"] += size
-        return stash
+        self.counts["stashed_bytes"] += stash.size
 
     def _settle(self) -> None:
         """Gives the memory of ended copies back."""
@@ -195,17 +196,21 @@ class Pager:
 
     def _ask_ahead(self, used: Stash) -> None:
         """Starts the copies of the stashes that come next."""
-        sizes = list(self._coming_up.values())
+        sizes, coming = list(self._coming_up.values()), map(self._living, list(self._coming_up))
         ahead, room = sum(sizes), _WINDOW_STASHES - len(sizes)
+        under_way = sum(stash.size for stash in coming if stash is not None and stash.is_under_way)
         for stash in itertools.islice(self._orders.coming(used.run), 2 * _WINDOW_STASHES):
             stash.settle()
             if stash.source is not None or stash.changed is not None or stash.up is not None:
                 continue
             if id(stash) in self._back:
                 continue
-            if room <= 0 or (ahead > 0 and ahead + stash.size > self._ahead_bytes):
+            if room <= 0 or (ahead > 0 and ahead + stash.size > _WINDOW_BYTES):
+                return
+            if under_way > 0 and under_way + stash.size > self._under_way_max:
                 return
             ahead += stash.size
+            under_way += stash.size
             room -= 1
             self._coming_up[id(stash)] = stash.size
             try:
@@ -231,6 +236,10 @@ class Pager:
 
     # --- the end ---
 
+    def _living(self, number: int) -> Optional[Stash]:
+        reference = self._stashes.get(number)
+        return reference() if reference is not None else None
+
     def _remember(self, stash: Stash) -> None:
         """Has the stash forgotten with its last use.
 
@@ -246,6 +255,7 @@ class Pager:
         for key, _ in names:
             self.known.pop(key, None)
         self._stashes.pop(number, None)
+        self._latest.pop(number, None)
         self._coming_up.pop(number, None)
         self._back.pop(number, None)
 

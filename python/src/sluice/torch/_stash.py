@@ -46,9 +46,9 @@ class Saved(NamedTuple):
 
 
 class Stash:
-    """Bytes in the runtime, or on their way there.
+    """Bytes in PyTorch's memory, in the runtime, or on their way there.
 
-    In turn: ``down`` copies ``source`` there; once it has ended and the version is the same still,
+    In turn: ``source`` has them; ``down`` copies ``source`` there; once it has ended and the version is the same still,
     the bytes are the runtime's alone. If it fails, ``source`` stays. If the version is another, the
     bytes are of no version, and ``changed`` is set. If the storage has moved to shared memory, the
     copy may have read memory that was free, and ``source`` stays.
@@ -60,10 +60,10 @@ class Stash:
     run: "Pass"
     index: int
 
-    def __init__(self, pager: "Pager", state: _core.TensorState, source: torch.Tensor,
-                 version: int, first: int, size: int) -> None:
+    def __init__(self, pager: "Pager", source: torch.Tensor, version: int, first: int,
+                 size: int) -> None:
         self.pager = pager
-        self.state: Optional[_core.TensorState] = state
+        self.state: Optional[_core.TensorState] = None
         self.source: Optional[torch.Tensor] = source
         self.address = source.data_ptr()
         self.version = version
@@ -95,6 +95,23 @@ class Stash:
                     self.names.remove(name)
         return not self.names
 
+    def buffer(self) -> Optional[torch.Tensor]:
+        """The bytes as they are to be copied down; None: their storage was freed or changed since."""
+        source = self.source
+        if source is None or source._version != self.version:
+            return None
+        storage = source.untyped_storage()
+        if storage.nbytes() < self.first + self.size:
+            return None
+        self.address = source.data_ptr()
+        return torch.empty(0, dtype=torch.uint8, device="cpu").set_(storage, self.first, (self.size,))
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a copy up has begun, and has not ended."""
+        coming = self.up
+        return coming is not None and not coming[0].ended
+
     def is_of_its_version(self) -> bool:
         """Whether no change is known: tensors of another counter may have the version still."""
         source = self.source
@@ -119,6 +136,32 @@ class Stash:
             if not moved:
                 self.source = None
         self.down = None
+
+
+class Parameters:
+    """The storages of parameters, and of views of them, that were saved. Those that are gone are forgotten."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, StorageWeakRef] = {}
+        self._most = 64  # entries at which those of dead storages go
+
+    def have(self, tensor: torch.Tensor) -> bool:
+        """Whether the tensor lies on the storage of a parameter."""
+        parameter = torch.nn.Parameter
+        key = tensor.untyped_storage()._cdata
+        if isinstance(tensor, parameter) or isinstance(tensor._base, parameter):
+            if key not in self._known:
+                if len(self._known) >= self._most:
+                    self._drop_expired()
+                self._known[key] = StorageWeakRef(tensor.untyped_storage())
+            return True
+        return key in self._known
+
+    def _drop_expired(self) -> None:
+        for key, reference in list(self._known.items()):
+            if reference.expired():
+                self._known.pop(key, None)
+        self._most = 2 * len(self._known) + 64
 
 
 def describe_change(tensor: torch.Tensor, version: int) -> str:
