@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "python/binding/named.h"
+#include "python/binding/stats.h"
 #include "python/binding/status.h"
 
 namespace sluice::python {
@@ -44,18 +45,6 @@ absl::Status Bind(OffloadedOptimizer& optimizer, const Update& update, DType typ
   return optimizer.BindGradient({parameter}, {.type = type, .bytes = MemoryAt(address, bytes)});
 }
 
-nb::dict DictOf(const OptimizerStep& step) {
-  nb::dict dict;
-  dict["step"] = step.step;
-  dict["groups"] = step.groups;
-  dict["gradient_norm"] = step.gradient_norm ? nb::cast(*step.gradient_norm) : nb::none();
-  dict["wait_seconds"] = step.wait_seconds;
-  dict["wait_read_seconds"] = step.wait_read_seconds;
-  dict["wait_write_seconds"] = step.wait_write_seconds;
-  dict["compute_seconds"] = step.compute_seconds;
-  return dict;
-}
-
 }  // namespace
 
 template <typename Call>
@@ -82,6 +71,7 @@ std::shared_ptr<PythonOptimizer> PythonOptimizer::Create(const std::shared_ptr<S
                                                          int threads,
                                                          bool overlap) {
   const std::shared_ptr<Runtime> runtime = session->runtime();
+  const std::shared_ptr<const int> number = session->TakeOptimizerNumber();
   const OptimizerOptions options{.kind = Named(kind, OptimizerKind::kAdagrad, "kind"),
                                  .state = Named(state, StateType::k8Bit, "states"),
                                  .lowest = Named(lowest, TierKind::kNvme, "lowest"),
@@ -89,19 +79,24 @@ std::shared_ptr<PythonOptimizer> PythonOptimizer::Create(const std::shared_ptr<S
                                  .norm_given = norm_given,
                                  .seed = seed,
                                  .order = overlap ? SweepOrder::kForward : SweepOrder::kAlternate,
-                                 .threads = threads};
+                                 .threads = threads,
+                                 .lane = "optimizer." + std::to_string(*number)};
   auto optimizer =
       ValueOrRaise(WithoutGil([&] { return OffloadedOptimizer::Create(*runtime, options); }));
-  auto made =
-      std::shared_ptr<PythonOptimizer>(new PythonOptimizer(session, std::move(optimizer), overlap));
+  const std::shared_ptr<PythonOptimizer> made(
+      new PythonOptimizer(session, number, std::move(optimizer), overlap));
   session->Add(made);
   return made;
 }
 
 PythonOptimizer::PythonOptimizer(std::shared_ptr<Session> session,
+                                 std::shared_ptr<const int> number,
                                  std::unique_ptr<OffloadedOptimizer> optimizer,
                                  bool overlap)
-    : session_(std::move(session)), overlap_(overlap), optimizer_(std::move(optimizer)) {}
+    : session_(std::move(session)),
+      number_(std::move(number)),
+      overlap_(overlap),
+      optimizer_(std::move(optimizer)) {}
 
 PythonOptimizer::~PythonOptimizer() { Close(); }
 
@@ -216,7 +211,7 @@ nb::dict PythonOptimizer::Wait() {
   while (true) {
     const auto deadline = std::chrono::steady_clock::now() + kStepSignalInterval;
     const absl::StatusOr<OptimizerStep> done = WithoutGil([&] { return step.Wait(deadline); });
-    if (done.ok()) return DictOf(*done);
+    if (done.ok()) return python::DictOf(*done);
     if (!absl::IsDeadlineExceeded(done.status())) Raise(done.status());
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
   }

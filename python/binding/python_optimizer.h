@@ -107,6 +107,7 @@ class PythonOptimizer : public std::enable_shared_from_this<PythonOptimizer> {
 
  private:
   PythonOptimizer(std::shared_ptr<Session> session,
+                  std::shared_ptr<const int> number,
                   std::unique_ptr<OffloadedOptimizer> optimizer,
                   bool overlap);
   /// Calls `call(optimizer)` without the GIL, alone. Raises FailedPrecondition once it is closed.
@@ -114,6 +115,7 @@ class PythonOptimizer : public std::enable_shared_from_this<PythonOptimizer> {
   auto Alone(const Call& call) const;
 
   const std::shared_ptr<Session> session_;
+  const std::shared_ptr<const int> number_;  ///< number of the optimizer's lane
   const bool overlap_;
   mutable std::mutex mutex_;
   std::unique_ptr<OffloadedOptimizer> optimizer_;

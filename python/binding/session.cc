@@ -123,6 +123,20 @@ void Session::Add(const std::shared_ptr<TensorState>& tensor) {
   tensors_[tensor->id().value] = tensor;
 }
 
+std::shared_ptr<const int> Session::TakeOptimizerNumber() {
+  const auto give_back = [session = weak_from_this()](const int* number) {
+    const std::unique_ptr<const int> taken(number);
+    const std::shared_ptr<Session> alive = session.lock();
+    if (alive == nullptr) return;
+    const std::lock_guard lock(alive->mutex_);
+    alive->optimizer_numbers_.erase(*taken);
+  };
+  const std::lock_guard lock(mutex_);
+  int number = 0;
+  while (!optimizer_numbers_.insert(number).second) ++number;
+  return {new int(number), give_back};
+}
+
 void Session::Add(const std::shared_ptr<PythonOptimizer>& optimizer) {
   const std::lock_guard lock(mutex_);
   std::erase_if(optimizers_, [](const auto& weak) { return weak.expired(); });

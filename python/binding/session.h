@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -57,6 +58,9 @@ class Session : public std::enable_shared_from_this<Session> {
   const std::string& spill_directory() const { return spill_directory_; }
 
   void Add(const std::shared_ptr<TensorState>& tensor);
+  /// A number that no other optimizer of the session has, for as long as it is kept. Optimizers
+  /// work at the same time, so each has a lane of its own.
+  std::shared_ptr<const int> TakeOptimizerNumber();
   /// Close ends the optimizer first.
   void Add(const std::shared_ptr<PythonOptimizer>& optimizer);
   void Add(const HeldLease* lease, TensorUse use);
@@ -109,6 +113,7 @@ class Session : public std::enable_shared_from_this<Session> {
   /// Size of tensors_ at which the entries of dropped tensors are erased.
   std::size_t tensors_to_look_at_ = 64;
   std::vector<std::weak_ptr<PythonOptimizer>> optimizers_;
+  std::set<int> optimizer_numbers_;  ///< numbers that optimizers have
   std::map<const HeldLease*, Held> held_;
   std::map<std::thread::id, Lane> lanes_;
 };

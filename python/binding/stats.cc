@@ -234,4 +234,16 @@ nb::dict DictOf(const Schedule& schedule) {
   return dict;
 }
 
+nb::dict DictOf(const OptimizerStep& step) {
+  nb::dict dict;
+  dict["step"] = step.step;
+  dict["groups"] = step.groups;
+  dict["gradient_norm"] = step.gradient_norm ? nb::cast(*step.gradient_norm) : nb::none();
+  dict["wait_seconds"] = step.wait_seconds;
+  dict["wait_read_seconds"] = step.wait_read_seconds;
+  dict["wait_write_seconds"] = step.wait_write_seconds;
+  dict["compute_seconds"] = step.compute_seconds;
+  return dict;
+}
+
 }  // namespace sluice::python

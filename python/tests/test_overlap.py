@@ -324,3 +324,42 @@ def test_ctrl_c_at_the_begin_of_a_step_neither_repeats_nor_loses_it(runtime, mak
     train(reference, sluice.torch.AdamW(reference.parameters(), lr=1e-2, runtime=make_runtime()), 2)
     assert optimizing.same(model.parameters(), reference.parameters())
     assert {state["step"].item() for state in optimizer.state.values()} == {2}
+
+
+def test_optimizers_of_one_runtime_work_at_the_same_time(make_runtime):
+    """Their ops would wait for each other in one lane, and each may hold what the other needs."""
+    for _ in range(8):
+        runtime = make_runtime(dram="2MiB", page_bytes="16KiB")
+        params = [[torch.nn.Parameter(torch.ones(300, 200, dtype=torch.float16)) for _ in range(2)]
+                  for _ in range(2)]
+        optimizers = [sluice.torch.SGD(each, lr=0.1, momentum=0.9, states="8bit", runtime=runtime, overlap=True)
+                      for each in params]
+        for _ in range(10):
+            for param in (*params[0], *params[1]):
+                param.grad = torch.ones_like(param)
+            for optimizer in optimizers:
+                optimizer.step()
+            with torch.no_grad():
+                for optimizer in optimizers:
+                    optimizer.wait()
+                for param in (*params[0], *params[1]):
+                    param.mul_(0.9)
+        assert optimizing.same(*params)
+        runtime.close()
+
+
+def test_the_lane_of_an_optimizer_that_is_gone_is_taken_again(runtime):
+    def optimizers(count):
+        return [sluice.torch.SGD([torch.nn.Parameter(torch.ones(3))], runtime=runtime) for _ in range(count)]
+
+    def lanes(made):
+        with runtime.iteration("lanes"):
+            for optimizer in made:
+                optimizer.param_groups[0]["params"][0].grad = torch.ones(3)
+                optimizer.step()
+        return {op["lane"] for op in runtime.schedule("lanes")["ops"]}
+
+    kept = optimizers(3)
+    assert lanes(kept) == {"optimizer.0", "optimizer.1", "optimizer.2"}
+    del kept[1]
+    assert lanes([kept[0], *optimizers(1)]) == {"optimizer.0", "optimizer.1"}
