@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import json
+import os
 import sys
 import threading
 import time
@@ -13,8 +15,8 @@ from typing import Any, Optional
 
 from . import errors
 
-# Exit codes of the command: the user's error, one of I/O, and an interrupt.
-_USER_ERROR, _FAILURE, _INTERRUPTED = 2, 3, 130
+# Exit codes of the command: the user's error, one of I/O, an interrupt, and an output that nobody reads.
+_USER_ERROR, _FAILURE, _INTERRUPTED, _UNREAD = 2, 3, 130, 141
 _FAILURES = (errors.DataLoss, errors.Unavailable)
 
 # Seconds between two updates of a terminal, and the code that clears its line.
@@ -28,16 +30,20 @@ def main(words: list[str]) -> int:
     try:
         result = generate(options.model, options.prompt, options.dram, options.tokens,
                           options.experts, out=sys.stderr if options.json else sys.stdout)
+        print(json.dumps(result) if options.json else _summary(result), flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more is written to it at exit
+        return _UNREAD
     except (errors.Error, OSError, ValueError, ImportError) as error:
         print(f"sluice: {error}", file=sys.stderr)
-        return _FAILURE if isinstance(error, _FAILURES) else _USER_ERROR
+        return _FAILURE if isinstance(error, _FAILURES) or _is_of_disk(error) else _USER_ERROR
     except KeyboardInterrupt:
         return _INTERRUPTED
-    if options.json:
-        print(json.dumps(result))
-    else:
-        print(_summary(result))
     return 0
+
+
+def _is_of_disk(error: BaseException) -> bool:
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
 def generate(model: str, prompt: str, dram: str, tokens: int, experts: Optional[str],
@@ -46,13 +52,16 @@ def generate(model: str, prompt: str, dram: str, tokens: int, experts: Optional[
     torch, transformers, accelerate = _packages()
     import sluice.torch
 
+    _check(model, prompt)
     config = transformers.AutoConfig.from_pretrained(model, local_files_only=True)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(model, local_files_only=True)
+    tokenizer = _tokenizer(transformers, model)
     with accelerate.init_empty_weights(include_buffers=False), _quiet(transformers):
         module = transformers.AutoModelForCausalLM.from_config(config).eval()
     with contextlib.suppress(OSError):  # a folder without generation_config.json
         module.generation_config = transformers.GenerationConfig.from_pretrained(model)
     inputs = tokenizer([prompt], return_tensors="pt")
+    if inputs["input_ids"].numel() == 0:
+        raise errors.InvalidArgument(f"--prompt {prompt!r} has no token: give text to go on from")
     with sluice.torch.stream_weights(
         module, model, dram=dram, experts=experts
     ) as stream, torch.inference_mode():
@@ -91,6 +100,24 @@ def progress(report: Callable[[], dict[str, Any]], out: Any) -> Iterator[Callabl
         yield end
     finally:
         end()
+
+
+def _check(model: str, prompt: str) -> None:
+    """Raises InvalidArgument for a model that is no directory, and for a prompt that is no text."""
+    if not os.path.isdir(model):
+        raise errors.InvalidArgument(f"--model {model!r} is no directory; it takes one with config.json, the "
+                                     "tokenizer and safetensors files")
+    try:
+        prompt.encode()
+    except UnicodeEncodeError:
+        raise errors.InvalidArgument("--prompt has bytes that are no UTF-8") from None
+
+
+def _tokenizer(transformers: Any, model: str) -> Any:
+    try:
+        return transformers.AutoTokenizer.from_pretrained(model, local_files_only=True)
+    except Exception as error:  # the library of tokenizers raises no class of its own
+        raise errors.InvalidArgument(f"--model {model!r}: its tokenizer cannot be read: {error}") from error
 
 
 def _packages() -> tuple[Any, Any, Any]:

@@ -4,6 +4,7 @@ import io
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -85,9 +86,10 @@ def test_a_mixture_leases_its_experts(folder, tmp_path):
     (("--dram", "2MiB"), "is the least"),
     (("--dram", "4MiB", "--experts", "lru"), "GPT2LMHeadModel has no experts"),
 ])
-def test_the_users_errors_exit_2(folder, words, message):
-    code, out, errors = generate("--model", folder, "--prompt", "w3", *words)
-    assert (code, out) == (2, "") and message in errors and "Traceback" not in errors
+def test_the_users_errors_exit_2(folder, capsys, words, message):
+    assert _generate.main(["--model", str(folder), "--prompt", "w3", *words]) == 2
+    said = capsys.readouterr()
+    assert said.out == "" and message in said.err
 
 
 def test_progress_is_for_terminals():
@@ -130,6 +132,38 @@ def test_the_example_of_hooks_finds_the_next_token(folder):
     assert ran.returncode == 0, ran.stderr
     found = re.fullmatch(r"next: (.*); [0-9]+ weights used ([0-9]+) MiB of dram\n", ran.stdout)
     assert found and found[1] == wanted(folder, "w3 w99 w5", 1) and 0 < int(found[2]) <= 8
+
+
+@pytest.mark.parametrize(("prompt", "message"), [
+    ("", "--prompt '' has no token"),
+    (b"\xff\xfe".decode(errors="surrogateescape"), "--prompt has bytes that are no UTF-8"),
+])
+def test_a_prompt_without_text_exits_2(folder, capsys, prompt, message):
+    assert _generate.main(["--model", str(folder), "--prompt", prompt, "--dram", "4MiB"]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_tokenizer_that_cannot_be_read_is_named(folder, tmp_path, capsys):
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "tokenizer.json").write_text("{")
+    assert _generate.main(["--model", str(tmp_path), "--prompt", "w3", "--dram", "4MiB"]) == 2
+    assert f"--model '{tmp_path}': its tokenizer cannot be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("output", "expected", "message"), [
+    ("/dev/full", 3, "No space left on device"),
+    ("| true", 141, ""),
+])
+def test_an_output_that_takes_nothing_has_its_exit_code(folder, output, expected, message):
+    command = f"'{sys.executable}' -m sluice generate --model '{folder}' --prompt w3 --dram 4MiB"
+    shell = f"{command} > {output}" if output.startswith("/") else f"set -o pipefail; {command} {output}"
+    ran = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=False, timeout=300)
+    assert ran.returncode == expected and message in ran.stderr and "Traceback" not in ran.stderr
+
+
+def test_a_model_that_is_no_directory_exits_2(capsys):
+    assert _generate.main(["--model", "/no/such", "--prompt", "w3", "--dram", "4MiB"]) == 2
+    assert "--model '/no/such' is no directory" in capsys.readouterr().err
 
 
 def test_a_folder_without_a_model_exits_2(tmp_path):
