@@ -1,5 +1,8 @@
 """Parameters that are given other memory: optimizers follow them, as torch's do."""
 
+import itertools
+import sys
+
 import optimizing
 import pytest
 import torch
@@ -203,6 +206,100 @@ def test_ctrl_c_between_the_memories_loses_nothing(make_runtime, seed, does):
     optimizing.run(optimizer, params, seed, 1, first=1)
     optimizing.run(made("AdamW", reference, make_runtime()), reference, seed, 2)
     assert optimizing.same(params, reference)
+
+
+def ctrl_c_at(line):
+    """A trace function that raises KeyboardInterrupt at that line, of those of _owners.py and _slots.py that run."""
+    left = [line]
+
+    def trace(frame, event, argument):
+        if frame.f_code.co_filename.endswith(("_owners.py", "_slots.py")) and event == "line":
+            left[0] -= 1
+            if left[0] == 0:
+                raise KeyboardInterrupt
+        return trace
+
+    return trace
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_ctrl_c_at_any_line_of_a_move_loses_nothing(runtime, back):
+    params = [torch.nn.Parameter(torch.zeros(8, 4)) for _ in range(2)]
+    optimizer = sluice.torch.SGD(params, lr=1.0, runtime=runtime)
+    interrupted, before = 0, sys.gettrace()
+    for line in itertools.count(1):
+        own = [param.data for param in params]
+        move(params)
+        for param in params:
+            param.grad = torch.ones(8, 4)
+        sys.settrace(ctrl_c_at(line))
+        try:
+            optimizer.step()
+        except KeyboardInterrupt:
+            interrupted += 1
+            sys.settrace(before)
+            if back:
+                for param, data in zip(params, own):
+                    param.data = data
+            optimizer.step()
+        finally:
+            sys.settrace(before)
+        assert all(torch.equal(param, torch.full((8, 4), float(-line))) for param in params)
+        if interrupted < line:
+            break
+    assert interrupted > 40
+    with pytest.raises(sluice.InvalidArgument, match="belongs to another optimizer"):
+        sluice.torch.SGD(params, runtime=runtime)
+    sluice.torch.SGD([torch.nn.Parameter(torch.ones(3))], runtime=runtime)
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_a_parameter_without_a_part_in_the_step_says_when_it_may_move(runtime, early):
+    first, second = (torch.nn.Parameter(torch.ones(8, 4)) for _ in range(2))
+    optimizer = sluice.torch.SGD([first, second], lr=1.0, runtime=runtime, step_in_backward=early)
+    first.sum().backward()
+    if not early:
+        core = optimizer._core
+        optimizer._core = WaitInterrupted(core)
+        with pytest.raises(KeyboardInterrupt):
+            optimizer.step()
+        optimizer._core = core
+        first.grad = None
+    own = second.data
+    move([second])
+    second.grad = torch.ones(8, 4)
+    with pytest.raises(sluice.FailedPrecondition, match="'1' was given other memory"):
+        optimizer.step()
+    if early:
+        second.data = own
+    else:
+        optimizer.wait()
+    optimizer.step()
+    assert torch.equal(first, torch.zeros(8, 4)) and torch.equal(second, torch.zeros(8, 4))
+
+
+class WaitInterrupted:
+    """A core in which Ctrl-C ends each wait."""
+
+    def __init__(self, core):
+        self.core = core
+
+    def __getattr__(self, name):
+        return getattr(self.core, name)
+
+    def wait(self):
+        raise KeyboardInterrupt
+
+
+def test_a_state_dict_names_a_parameter_of_another_shape(runtime):
+    param = torch.nn.Parameter(torch.ones(8, 4))
+    optimizer = sluice.torch.AdamW([param], runtime=runtime)
+    param.grad = torch.ones(8, 4)
+    optimizer.step()
+    for data in (torch.ones(3, 5), torch.empty(0)):
+        param.data = data
+        with pytest.raises(sluice.InvalidArgument, match=r"'0' had shape \(8, 4\) when it was added"):
+            optimizer.state_dict()
 
 
 def test_a_parameter_may_have_the_memory_of_an_older_gradient(runtime, seed):

@@ -28,6 +28,11 @@ class StepsInBackward(Saves):
         group = step.groups.get(id(slot.tensor))
         if group is None:  # the parameter is not in param_groups any more
             return
+        if slot.has_moved:
+            raise errors.FailedPrecondition(
+                f"parameter '{slot.name}' was given other memory after backward had begun to update "
+                "(step_in_backward=True), too late for this step; do that after step()"
+            )
         _slots.check_unchanged(slot)
         _slots.check_gradient(slot, _slots.gradient_of(slot))
         if slot.master and version_of(slot.tensor) != slot.version:

@@ -56,8 +56,7 @@ class PagedOptimizer(StepsInBackward):
         self._session = own.runtime._session
         self._core = _core.create_optimizer(
             self._session, self._kind, own.states, own.lowest, own.clip_norm or 0.0, self._norm_given,
-            own.seed, threads_of(own.threads, own.runtime._share[1]), own.overlap,
-        )
+            own.seed, threads_of(own.threads, own.runtime._share[1]), own.overlap)
         self._ahead = Ahead(self._core, self._session)
         self._overlap = Overlap(self) if own.overlap else None
         try:
@@ -140,8 +139,9 @@ class PagedOptimizer(StepsInBackward):
         return result
 
     def _update_all(self) -> None:
-        if not may_repeat(self):
-            follow(self, [slot for slot in self._slots.values() if slot.tensor.grad is not None])
+        needed = [slot for slot in self._slots.values() if slot.tensor.grad is not None]
+        if not may_repeat(self, needed):
+            follow(self, needed)
         gathered = gather(self)
         before = begun(self)
         uncounted = before is not None and not before.counted

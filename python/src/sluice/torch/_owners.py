@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bisect
-import contextlib
 import gc
 import threading
 import weakref
@@ -21,16 +20,18 @@ if TYPE_CHECKING:
 class _Owned(NamedTuple):
     """Memory of a parameter that an optimizer has, while both live and the tensor is there still."""
 
-    end: int  # address behind the last byte
+    start: int  # address of the first byte
+    end: int    # address behind the last byte
     name: str
     optimizer: "weakref.ref[Any]"
     tensor: "weakref.ref[Any]"
 
-    def holds(self, start: int) -> bool:
+    @property
+    def holds(self) -> bool:
         """Whether the optimizer has it still."""
         tensor = self.tensor()
         alive = self.optimizer() is not None and tensor is not None
-        return alive and int(local_of(tensor).data_ptr()) == start
+        return alive and int(local_of(tensor).data_ptr()) == self.start
 
 
 class Owners:
@@ -41,8 +42,8 @@ class Owners:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()  # garbage collection may close an optimizer meanwhile
-        self._starts: list[int] = []  # addresses, sorted
-        self._owned: dict[int, _Owned] = {}
+        # Sorted by address. One list, as Ctrl-C may come between changes of two.
+        self._owned: list[_Owned] = []
 
     def take(self, optimizer: Any, slot: Slot) -> None:
         """The optimizer has the parameter from now on. Raises InvalidArgument if another has it."""
@@ -59,34 +60,35 @@ class Owners:
         if start == end:
             return None
         with self._lock:
-            while (other := self._last_before(end)) is not None:
-                owned = self._owned[other]
+            while (index := self._last_before(end)) >= 0:
+                owned = self._owned[index]
                 if owned.end <= start:
                     break
-                if owned.holds(other):
+                if owned.holds:
                     return _problem(optimizer, slot, owned)
-                self._drop(other)
-            bisect.insort(self._starts, start)
-            self._owned[start] = _Owned(end, slot.name, weakref.ref(optimizer), weakref.ref(slot.tensor))
+                self._drop(owned)
+            new = _Owned(start, end, slot.name, weakref.ref(optimizer), weakref.ref(slot.tensor))
+            self._owned.insert(self._last_before(start) + 1, new)
         return None
 
     def give_back(self, optimizer: Any, slot: Slot) -> None:
         """The optimizer has the parameter no more. One that has taken it since keeps it."""
         with self._lock:
-            owned = self._owned.get(slot.address)
-            if owned is None or owned.tensor() is not slot.tensor:
+            index = self._last_before(slot.address + 1)
+            owned = self._owned[index] if index >= 0 else None
+            if owned is None or owned.start != slot.address or owned.tensor() is not slot.tensor:
                 return
             if owned.optimizer() is optimizer:
-                self._drop(slot.address)
+                self._drop(owned)
 
-    def _last_before(self, end: int) -> Optional[int]:
-        """The entry that begins last before an address; those further down end before it begins."""
-        index = bisect.bisect_left(self._starts, end)
-        return self._starts[index - 1] if index > 0 else None
+    def _last_before(self, end: int) -> int:
+        """Index of the entry that begins last before an address, or -1. Others end before that one begins."""
+        return bisect.bisect_left(self._owned, (end,)) - 1
 
-    def _drop(self, start: int) -> None:
-        if self._owned.pop(start, None) is not None:
-            del self._starts[bisect.bisect_left(self._starts, start)]
+    def _drop(self, owned: _Owned) -> None:
+        index = self._last_before(owned.start + 1)
+        if index >= 0 and self._owned[index] is owned:
+            del self._owned[index]
 
 
 def _problem(optimizer: Any, slot: Slot, owned: _Owned) -> str:
@@ -117,8 +119,9 @@ def follow(optimizer: "StateDicts", needed: Collection[Slot]) -> None:
     for slot in moved:
         check_movable(slot)
     optimizer._finish()
-    places = [(slot.storage, slot.address, slot.version) for slot in moved]
+    # An error, or Ctrl-C, may end this anywhere: the next call begins anew.
     for slot in moved:
+        slot.leave_place()
         OWNERS.give_back(optimizer, slot)
     try:
         for slot in moved:
@@ -127,8 +130,11 @@ def follow(optimizer: "StateDicts", needed: Collection[Slot]) -> None:
             OWNERS.take(optimizer, slot)
         optimizer._core.move([(slot.parameter, slot.address, slot.local.nbytes) for slot in moved])
     except BaseException:
-        _go_back(optimizer, moved, places)
+        for slot in moved:
+            OWNERS.give_back(optimizer, slot)
         raise
+    for slot in moved:
+        slot.before = {}
 
 
 def _is_movable(slot: Slot) -> bool:
@@ -137,13 +143,3 @@ def _is_movable(slot: Slot) -> bool:
     except errors.InvalidArgument:
         return False
     return True
-
-
-def _go_back(optimizer: "StateDicts", moved: list[Slot], places: list[tuple[Any, int, int]]) -> None:
-    """Slots have their places from before. The next call of ``follow`` moves them again."""
-    for slot, place in zip(moved, places):
-        OWNERS.give_back(optimizer, slot)
-        slot.storage, slot.address, slot.version = place
-    for slot in moved:
-        with contextlib.suppress(errors.InvalidArgument):  # another optimizer may have it since
-            OWNERS.take(optimizer, slot)

@@ -27,6 +27,8 @@ class Slot:
     def __init__(self, name: str, tensor: Any, master: bool) -> None:
         self.name = name
         self.tensor = tensor
+        # Storages that the library may have still, by address of the object; none: it has this place.
+        self.before: dict[int, Any] = {}
         self.take_place()
         self.shape = tuple(self.local.shape)
         self.dtype = tensor.dtype
@@ -48,10 +50,15 @@ class Slot:
         self.storage = self.local.untyped_storage()
         self.address: int = self.local.data_ptr()
 
+    def leave_place(self) -> None:
+        """Counts the parameter as moved, and keeps its memory, until ``before`` is empty again."""
+        self.before = {**self.before, self.storage._cdata: self.storage}
+
     @property
     def has_moved(self) -> bool:
         """Whether the parameter has other memory than the library was told, or that is freed."""
-        return self.group >= 0 and (self.local.data_ptr() != self.address or self.storage.nbytes() == 0)
+        return self.group >= 0 and (self.local.data_ptr() != self.address or self.storage.nbytes() == 0
+                                    or bool(self.before))
 
     @property
     def count(self) -> int:
@@ -180,6 +187,15 @@ def check_movable(slot: Slot) -> None:
         raise refuse(slot.name, f"begins at an address that is no multiple of {size}, the bytes of an element")
 
 
+def check_no_part(slot: Slot) -> None:
+    """Raises FailedPrecondition if a parameter has moved which has no part in a step that is not over."""
+    if slot.has_moved:
+        raise errors.FailedPrecondition(
+            f"parameter '{slot.name}' was given other memory while the last step, in which it has no part, is not "
+            "over: call optimizer.wait() first"
+        )
+
+
 def check_in_place(slot: Slot) -> None:
     """Raises FailedPrecondition if the parameter has other memory than its update, which is not over."""
     if slot.has_moved:
@@ -190,11 +206,17 @@ def check_in_place(slot: Slot) -> None:
         )
 
 
+def check_shape(slot: Slot) -> None:
+    """Raises InvalidArgument if the parameter has another shape than its states."""
+    shape = tuple(slot.local.shape)
+    if shape != slot.shape:
+        raise refuse(slot.name, f"had shape {slot.shape} when it was added and has {shape} now; make a new "
+                                "optimizer")
+
+
 def _check_kind(slot: Slot) -> None:
-    tensor, local = slot.tensor, slot.local
-    if local.shape != slot.shape:
-        raise refuse(slot.name, f"had shape {slot.shape} when it was added and has "
-                                f"{tuple(local.shape)} now; make a new optimizer")
+    check_shape(slot)
+    tensor = slot.tensor
     if tensor.dtype != slot.dtype:
         raise refuse(slot.name, f"was {slot.dtype} when it was added and is {tensor.dtype} now; "
                                 "make a new optimizer")

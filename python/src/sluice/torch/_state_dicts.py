@@ -92,6 +92,8 @@ class StateDicts(torch.optim.Optimizer):  # type: ignore[misc]
         self._finish()
         follow(self, [])
         self._refuse_half_loaded()
+        for _, slot in self._every():
+            _slots.check_shape(slot)
         _entries.take(self, (slot for _, slot in self._every()))
         if not self.state:
             return dict(super().state_dict())

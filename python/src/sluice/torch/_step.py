@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Optional
 from .. import errors
 from ._gradients import Gathered
 from ._shards import version_of
-from ._slots import Slot, check_in_place
+from ._slots import Slot, check_in_place, check_no_part
 
 if TYPE_CHECKING:
     from ._optimizer import PagedOptimizer
@@ -84,15 +84,17 @@ def begun(optimizer: "PagedOptimizer") -> Optional[Step]:
     return step
 
 
-def may_repeat(optimizer: "PagedOptimizer") -> bool:
+def may_repeat(optimizer: "PagedOptimizer", needed: Iterable[Slot]) -> bool:
     """Whether the next call of step() may repeat one that has failed or was interrupted.
 
-    Raises FailedPrecondition if a parameter of that has other memory.
+    Raises FailedPrecondition if a parameter of that, or one that is needed, has other memory then.
     """
     step = begun(optimizer)
     if step is None or (step.counted and not step.failed):
         return False
     check_places(optimizer, step)
+    for slot in needed:
+        check_no_part(slot)
     return True
 
 
