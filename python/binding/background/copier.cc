@@ -23,6 +23,10 @@ constexpr std::uint64_t kFreedBytes = std::uint64_t{64} << 20;
 /// The time after which a waiting thread looks for signals.
 constexpr std::chrono::milliseconds kLookInterval{50};
 
+[[noreturn]] void RaiseEnded() {
+  Raise(absl::FailedPreconditionError("the copies to and from tensors have ended"));
+}
+
 /// The access of a copy out, as Runtime::Read has it.
 Access ReadOf(const TensorState& tensor) {
   Access access{.tensor = tensor.id()};
@@ -74,7 +78,7 @@ std::unique_ptr<BackgroundCopy> Copier::Start(const std::shared_ptr<TensorState>
   job->bytes = buffer.bytes();
   {
     const std::lock_guard lock(mutex_);
-    if (stopped_) Raise(absl::FailedPreconditionError("the copies to and from tensors have ended"));
+    if (stopped_) RaiseEnded();
     queue_.insert(urgent ? queue_.begin() : queue_.end(), job);
     bytes_ += job->bytes.size();
   }
@@ -155,6 +159,12 @@ void Copier::WaitForEnd(const CopyJob& job) {
   RaiseIfError(job.status);
 }
 
+void Copier::Check() {
+  (void)session_->runtime();
+  const std::lock_guard lock(mutex_);
+  if (stopped_) RaiseEnded();
+}
+
 void Copier::WaitForRoom(std::uint64_t bytes_max) {
   WaitUntil([&] { return bytes_ <= bytes_max || stopped_; });
 }
@@ -205,6 +215,7 @@ void BindCopier(nanobind::module_& module) {
       .def("wait", &BackgroundCopy::Wait);
   nb::class_<Copier>(module, "Copier")
       .def("start", &Copier::Start, nb::arg("tensor"), nb::arg("buffer"), nb::arg("urgent"))
+      .def("check", &Copier::Check)
       .def("wait_for_room", &Copier::WaitForRoom)
       .def("stop", &Copier::Stop);
   module.def("copier_in", [](std::shared_ptr<Session> session) {

@@ -50,6 +50,8 @@ class Copier : public std::enable_shared_from_this<Copier> {
   std::unique_ptr<BackgroundCopy> Start(const std::shared_ptr<TensorState>& tensor,
                                         const nanobind::object& object,
                                         bool urgent);
+  /// Raises FailedPrecondition once copies cannot be started: after Stop, and without the runtime.
+  void Check();
   /// Waits until the copies that have not ended have at most so many bytes, or are none. Raises
   /// what signal handlers raise.
   void WaitForRoom(std::uint64_t bytes_max);

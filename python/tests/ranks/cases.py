@@ -27,6 +27,7 @@ from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distrib
 from torch.nn.parallel import DistributedDataParallel
 
 import sluice.torch
+from sluice.torch import _pager
 
 LR = 1e-3
 
@@ -154,6 +155,7 @@ def bits(spill, seed, kind, dtype, early=False, accumulate=False, **options):
 def activations(spill, seed):
     """The gradients of this rank without and with offloaded activations, and what was stashed."""
     found = []
+    _pager._LATEST_BYTES = 0  # all go down
     for model in (sharded(seed), replicated(seed)):
         grads = []
         with sluice.Runtime(nvme=spill, **PAGED) as runtime:

@@ -45,7 +45,7 @@ class Pager:
         # Stashes that live, by the storages and versions that they are known as.
         self.known: dict[Key, weakref.ref[Stash]] = {}
         self._stashes: dict[int, weakref.ref[Stash]] = {}  # stashes by id
-        self._latest: OrderedDict[int, int] = OrderedDict()  # bytes, by id, of stashes not sent down yet
+        self._latest: OrderedDict[int, int] = OrderedDict()  # bytes of storages, by id of stashes not sent yet
         self._going_down: deque[weakref.ref[Stash]] = deque()
         # Stashes that are in the runtime alone, though storages that they are known as may live.
         self._down_whole: deque[weakref.ref[Stash]] = deque()
@@ -80,18 +80,19 @@ class Pager:
         return Saved(stash, tensor.dtype, offset, tuple(tensor.shape), tensor.stride())
 
     def _begin(self, tensor: torch.Tensor, storage: torch.UntypedStorage, first: int, size: int) -> Stash:
-        self._settle()
+        self._down.check()
         stash = Stash(self, tensor.detach(), tensor._version, first, size)
         self._orders.add(stash)
         self._remember(stash)
-        self._latest[id(stash)] = size
         stash.known_as(storage, stash.version, first)  # whole: other threads may use it from here
+        self._latest[id(stash)] = storage.nbytes()  # all of it stays
         self._send_older()
         return stash
 
     def _send_older(self) -> None:
         """Has stashes copied down, but for the latest ones."""
-        latest = list(self._latest.items())
+        # The tuples of items() may start a garbage collection, which would change the dict meanwhile.
+        latest = [(number, self._latest.get(number, 0)) for number in list(self._latest)]
         kept = sum(size for _, size in latest)
         for count, (number, size) in zip(range(len(latest), 0, -1), latest):
             if kept <= _LATEST_BYTES and count <= _WINDOW_STASHES:
@@ -105,8 +106,8 @@ class Pager:
     def _send(self, stash: Stash) -> None:
         """Has a stash copied down. It stays in PyTorch's memory if the tiers are full."""
         self._down.wait_for_room(max(0, _WINDOW_BYTES - stash.size))
-        buffer = stash.buffer()
-        if buffer is None:
+        self._settle()
+        if (buffer := stash.buffer()) is None:
             return
         try:
             state = stash.state = _core.create_tensor(
