@@ -18,8 +18,6 @@ namespace {
 
 /// Most bytes between two looks at the flag that gives a copy up.
 constexpr std::uint64_t kSliceBytes = std::uint64_t{16} << 20;
-/// Bytes whose copies have ended, and whose memory the program frees, between two returns of it.
-constexpr std::uint64_t kFreedBytes = std::uint64_t{64} << 20;
 /// The time after which a waiting thread looks for signals.
 constexpr std::chrono::milliseconds kLookInterval{50};
 
@@ -61,7 +59,6 @@ std::unique_ptr<BackgroundCopy> Copier::Start(const std::shared_ptr<TensorState>
   const std::shared_ptr<Runtime> runtime = session_->runtime();
   tensor->RefuseFreed();
   ReleaseEnded();
-  ReturnFreed();
   Buffer buffer(object, direction_);
   if (buffer.bytes().size() != tensor->bytes()) {
     Raise(absl::InvalidArgumentError("tensor '" + tensor->name() + "' has " +
@@ -121,7 +118,6 @@ void Copier::End(CopyJob& job, absl::Status status) {
     job.status = std::move(status);
     job.ended = true;
     bytes_ -= job.bytes.size();
-    copied_bytes_ += job.bytes.size();
   }
   changed_.notify_all();
 }
@@ -159,10 +155,16 @@ void Copier::WaitForEnd(const CopyJob& job) {
   RaiseIfError(job.status);
 }
 
-void Copier::Check() {
+void Copier::Expect(std::uint64_t bytes) {
   (void)session_->runtime();
-  const std::lock_guard lock(mutex_);
-  if (stopped_) RaiseEnded();
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopped_) RaiseEnded();
+  }
+  expected_bytes_ += bytes;
+  if (expected_bytes_ < return_due_) return;
+  expected_bytes_ = 0;
+  return_due_ = WithoutGil([] { return ReturnFreedMemory().next_bytes; });
 }
 
 void Copier::WaitForRoom(std::uint64_t bytes_max) {
@@ -196,12 +198,6 @@ void Copier::ReleaseEnded() {
   kept_.erase(first, kept_.end());
 }
 
-void Copier::ReturnFreed() {
-  if (copied_bytes_ < kFreedBytes) return;
-  copied_bytes_ = 0;
-  WithoutGil([] { (void)ReturnFreedMemory(); });
-}
-
 BackgroundCopy::~BackgroundCopy() {
   if (!copier_->Cancel(*job_)) copier_->Keep(job_, std::move(buffer_));
 }
@@ -215,7 +211,7 @@ void BindCopier(nanobind::module_& module) {
       .def("wait", &BackgroundCopy::Wait);
   nb::class_<Copier>(module, "Copier")
       .def("start", &Copier::Start, nb::arg("tensor"), nb::arg("buffer"), nb::arg("urgent"))
-      .def("check", &Copier::Check)
+      .def("expect", &Copier::Expect, nb::arg("bytes"))
       .def("wait_for_room", &Copier::WaitForRoom)
       .def("stop", &Copier::Stop);
   module.def("copier_in", [](std::shared_ptr<Session> session) {

@@ -50,8 +50,10 @@ class Copier : public std::enable_shared_from_this<Copier> {
   std::unique_ptr<BackgroundCopy> Start(const std::shared_ptr<TensorState>& tensor,
                                         const nanobind::object& object,
                                         bool urgent);
-  /// Raises FailedPrecondition once copies cannot be started: after Stop, and without the runtime.
-  void Check();
+  /// Takes note of bytes that are copied now or later. The program frees memory in step with them;
+  /// where memory is short, that goes back to the system. Raises FailedPrecondition once copies
+  /// cannot be started: after Stop, and without the runtime.
+  void Expect(std::uint64_t bytes);
   /// Waits until the copies that have not ended have at most so many bytes, or are none. Raises
   /// what signal handlers raise.
   void WaitForRoom(std::uint64_t bytes_max);
@@ -74,9 +76,6 @@ class Copier : public std::enable_shared_from_this<Copier> {
   /// Keeps the buffer of a job that runs still, until a later call finds it ended.
   void Keep(std::shared_ptr<CopyJob> job, Buffer buffer);
   void ReleaseEnded();
-  /// Returns memory that the program has freed, once enough was copied. The thread of the copies
-  /// would come too early: the program frees a buffer when it learns of the copy's end.
-  void ReturnFreed();
 
   struct Kept {
     std::shared_ptr<CopyJob> job;
@@ -89,8 +88,9 @@ class Copier : public std::enable_shared_from_this<Copier> {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::shared_ptr<CopyJob>> queue_;
-  std::uint64_t bytes_ = 0;                     ///< bytes of the jobs that have not ended
-  std::atomic<std::uint64_t> copied_bytes_{0};  ///< bytes of ended copies since the last return
+  std::uint64_t bytes_ = 0;                       ///< bytes of the jobs that have not ended
+  std::atomic<std::uint64_t> expected_bytes_{0};  ///< bytes expected since the last return
+  std::atomic<std::uint64_t> return_due_{0};      ///< bytes at which the next return is due
   bool stopped_ = false;
   std::mutex end_mutex_;  ///< guards the join of `thread_`, which several threads may ask for
   std::thread thread_;

@@ -23,8 +23,7 @@ _log = logging.getLogger("sluice")
 # Stashes looked at per save or use for storages that are gone.
 _LOOKS_MAX = 16
 
-# Bytes of PyTorch's memory at most, or one storage: on their way down; on their way up ahead of
-# need; and copied back for further uses.
+# Most bytes, or one storage: on their way down; on their way up ahead of need; kept for more uses.
 _WINDOW_BYTES = 64 << 20
 # Bytes saved last, which stay: backward uses them first.
 _LATEST_BYTES = _WINDOW_BYTES
@@ -80,7 +79,7 @@ class Pager:
         return Saved(stash, tensor.dtype, offset, tuple(tensor.shape), tensor.stride())
 
     def _begin(self, tensor: torch.Tensor, storage: torch.UntypedStorage, first: int, size: int) -> Stash:
-        self._down.check()
+        self._down.expect(size)
         stash = Stash(self, tensor.detach(), tensor._version, first, size)
         self._orders.add(stash)
         self._remember(stash)
@@ -191,6 +190,7 @@ class Pager:
 
     def _start(self, stash: Stash, urgent: bool) -> Coming:
         assert stash.state is not None
+        self._up.expect(stash.size)
         target = torch.empty(stash.size, dtype=torch.uint8, device="cpu")
         coming = stash.up = (self._up.start(stash.state, target.numpy(), urgent), target)
         return coming
