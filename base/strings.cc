@@ -65,6 +65,10 @@ std::string DidYouMean(std::string_view name, std::span<const std::string> candi
   return nearest.empty() ? nearest : "; did you mean \"" + nearest + "\"?";
 }
 
+std::string Counted(std::uint64_t count, std::string_view noun) {
+  return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
+}
+
 std::string ShellWord(std::string_view text) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";

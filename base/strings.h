@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,6 +21,9 @@ std::string NearestName(std::string_view name, std::span<const std::string> cand
 /// End of a message about an unknown name: "; did you mean "NAME"?", or nothing. NAME is our name
 /// for a common one (names/common_names.h), else the nearest.
 std::string DidYouMean(std::string_view name, std::span<const std::string> candidates);
+
+/// "1 page", "2 pages".
+std::string Counted(std::uint64_t count, std::string_view noun);
 
 /// One word of a shell's command line, in quotes where it needs them.
 std::string ShellWord(std::string_view text);

@@ -25,7 +25,7 @@ BAD_OPTIONS = [
     ({"page_bytes": "3KiB"}, "power of two"),
     ({"nvme": "/"}, 'nvme_bytes="64GiB"'),
     ({"nvme": [], "nvme_bytes": 1}, "nvme is an empty list"),
-    ({"dram": "1KiB"}, "tiers.dram.bytes is 1 KiB"),
+    ({"dram": "1KiB"}, "dram (tiers.dram.bytes) is 1 KiB"),
     ({"device": {"kind": "cuda"}}, '"device.kind" is that of a GPU'),
 ]
 
@@ -188,6 +188,15 @@ def test_the_errors_are_a_tree():
     assert issubclass(sluice.TimedOut, TimeoutError)
     error = sluice.errors.from_status("INTERNAL", "text")
     assert type(error) is sluice.Error and error.code == "INTERNAL" and str(error) == "text"
+
+
+def test_errors_name_the_arguments_of_the_runtime():
+    said = sluice.errors.from_status("RESOURCE_EXHAUSTED", (
+        "raise tiers.nvme.bytes (RuntimeOptions::nvme_bytes) or tiers.dram.bytes, in /tiers.hbm.bytesize"
+    ))
+    text = "raise nvme_bytes (tiers.nvme.bytes) or dram (tiers.dram.bytes), in /tiers.hbm.bytesize"
+    assert str(said) == text
+    assert str(sluice.errors.from_status(said.code, str(said))) == text
 
 
 @pytest.mark.parametrize("call, message", [

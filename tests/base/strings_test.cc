@@ -62,6 +62,12 @@ TEST(StringViewTest, ConversionsKeepEmbeddedZeros) {
   EXPECT_EQ(ToStd(ToAbsl(text)), text);
 }
 
+TEST(CountedTest, OneHasNoPlural) {
+  EXPECT_EQ(Counted(0, "page"), "0 pages");
+  EXPECT_EQ(Counted(1, "page"), "1 page");
+  EXPECT_EQ(Counted(2, "page"), "2 pages");
+}
+
 TEST(ShellWordTest, IsQuotedWhereAShellWouldSeeMore) {
   EXPECT_EQ(ShellWord("/var/tmp/sluice-0"), "/var/tmp/sluice-0");
   EXPECT_EQ(ShellWord(""), "''");

@@ -5,12 +5,12 @@
 #include <vector>
 
 #include "base/status.h"
+#include "base/strings.h"
 #include "fmt/format.h"
 #include "io/safetensors/header_events.h"
 #include "sluice/units.h"
 #include "tools/support/arguments.h"
 #include "tools/support/console.h"
-#include "tools/support/counted.h"
 #include "tools/support/exit_code.h"
 #include "tools/support/word_command.h"
 #include "tools/weights/weight_sums.h"
@@ -122,8 +122,8 @@ absl::StatusOr<int> Check(const Arguments& arguments) {
   }
   console.Print(fmt::format("{}: {} in {}, {}, every byte read; {}\n",
                             weights->path(),
-                            Counted(weights->tensors().size(), "tensor"),
-                            Counted(weights->files().size(), "file"),
+                            base::Counted(weights->tensors().size(), "tensor"),
+                            base::Counted(weights->files().size(), "file"),
                             ToString(Bytes(weights->file_bytes())),
                             before.empty()
                                 ? "no checksums to compare with (`sluice weights sum` makes some)"

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "base/strings.h"
 #include "fmt/format.h"
 #include "io/file/file_scan.h"
 #include "io/safetensors/header_events.h"
@@ -12,7 +13,6 @@
 #include "sluice/units.h"
 #include "tools/support/arguments.h"
 #include "tools/support/console.h"
-#include "tools/support/counted.h"
 #include "tools/support/word_command.h"
 #include "tools/weights/weight_contents.h"
 #include "tools/weights/weight_sums.h"
@@ -95,20 +95,20 @@ std::string ListText(const io::WeightFiles& weights,
                      const ReadRate& rate) {
   std::string text = fmt::format("{}\n{} of {} in {}\n",
                                  weights.path(),
-                                 Counted(contents.all.tensors, "tensor"),
+                                 base::Counted(contents.all.tensors, "tensor"),
                                  ToString(Bytes(contents.all.bytes)),
-                                 Counted(weights.files().size(), "file"));
+                                 base::Counted(weights.files().size(), "file"));
   for (const auto& [type, count] : contents.types) {
     text += fmt::format("  {:<32} {:>12}  {}\n",
                         type,
                         ToString(Bytes(count.bytes)),
-                        Counted(count.tensors, "tensor"));
+                        base::Counted(count.tensors, "tensor"));
   }
   text += "layers\n";
   for (const WeightLayers& layers : contents.layers) text += LayersText(layers);
   if (!weights.unnamed().empty()) {
     text += fmt::format("not in the index {}, as {}\n",
-                        Counted(weights.unnamed().size(), "tensor"),
+                        base::Counted(weights.unnamed().size(), "tensor"),
                         io::ShownName(weights.unnamed().front()));
   }
   const bool has_sums = std::filesystem::exists(io::SumsPathOf(weights));

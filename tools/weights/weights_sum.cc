@@ -3,11 +3,11 @@
 #include <vector>
 
 #include "base/status.h"
+#include "base/strings.h"
 #include "fmt/format.h"
 #include "sluice/units.h"
 #include "tools/support/arguments.h"
 #include "tools/support/console.h"
-#include "tools/support/counted.h"
 #include "tools/support/output/output_check.h"
 #include "tools/support/word_command.h"
 #include "tools/weights/weight_sums.h"
@@ -45,7 +45,7 @@ absl::Status Sum(const Arguments& arguments) {
   SLUICE_RETURN_IF_ERROR(WriteSums(path, sums));
   console.Print(fmt::format("checksums of {} in {}: {}\n",
                             ToString(Bytes(weights->file_bytes())),
-                            Counted(weights->files().size(), "file"),
+                            base::Counted(weights->files().size(), "file"),
                             path));
   return console.status();
 }

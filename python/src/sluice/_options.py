@@ -11,17 +11,10 @@ from typing import Any, Optional, Union
 
 from . import _core, errors
 from ._checks import path_of, text_of
+from ._keys import KEY_OF
 
 Size = Union[int, str]
 Directory = Union[str, "os.PathLike[str]"]
-
-# The arguments of Runtime that stand for keys.
-_OWN = {
-    "hbm": "tiers.hbm.bytes",
-    "dram": "tiers.dram.bytes",
-    "nvme": "tiers.nvme.directory",
-    "nvme_bytes": "tiers.nvme.bytes",
-}
 
 # Largest number of threads that an optimizer takes.
 THREADS_MAX = 256
@@ -95,7 +88,7 @@ def assignments(own: Mapping[str, object], options: Mapping[str, object]) -> lis
     keys: dict[str, object] = {}
     for name, value in own.items():
         if value is not None:
-            keys[_OWN[name]] = value
+            keys[KEY_OF[name]] = value
     for key, value in flat(options):
         if key in keys:
             raise errors.InvalidArgument(f'"{key}" is given twice')
@@ -139,7 +132,7 @@ def _hint(name: str, known: list[str], tops: set[str]) -> str:
         first, *rest = leaves[name].split(".")
         nested = json.dumps({".".join(rest): "..."}).replace('"..."', "...")
         return f"; write {first}={nested}"
-    close = difflib.get_close_matches(name, [*_OWN, *sorted(tops)], n=1)
+    close = difflib.get_close_matches(name, [*KEY_OF, *sorted(tops)], n=1)
     return f'; did you mean "{close[0]}"?' if close else ""
 
 

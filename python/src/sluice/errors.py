@@ -5,6 +5,8 @@ A message names the tensor, op, tier or option, and the cause.
 
 from __future__ import annotations
 
+from ._keys import with_arguments
+
 __all__ = [
     "Cancelled",
     "DataLoss",
@@ -105,6 +107,6 @@ _BY_CODE: dict[str, type[Error]] = {
 
 def from_status(code: str, message: str) -> Error:
     """The error for a status of the library. Called by ``sluice._core``."""
-    error = _BY_CODE.get(code, Error)(message)
+    error = _BY_CODE.get(code, Error)(with_arguments(message))
     error.code = code
     return error

@@ -80,12 +80,12 @@ def test_parts_are_equal_and_together_never_more_than_the_whole(make_runtime, lo
 
 
 def test_needs_above_a_share_are_named(make_runtime, spill):
-    least = r"of which this process has 1/100; at least 6400 KiB \(1 pages for each process\)"
-    with pytest.raises(sluice.InvalidArgument, match="tiers.dram.bytes is 4 MiB, " + least):
+    least = r"of which this process has 1/100; at least 6400 KiB \(1 page for each process\)"
+    with pytest.raises(sluice.InvalidArgument, match=r"dram \(tiers.dram.bytes\) is 4 MiB, " + least):
         make_runtime(dram="4MiB", share=(0, 100))
     for drive in ("a", "b"):
         (spill / drive).mkdir(mode=0o700)
-    least = r"tiers.nvme.bytes is 192 KiB, .* 1/2; at least 256 KiB \(2 pages for each process\)"
+    least = r"nvme_bytes \(tiers.nvme.bytes\) is 192 KiB, .* 1/2; at least 256 KiB \(2 pages for each process\)"
     with pytest.raises(sluice.InvalidArgument, match=least):
         make_runtime(nvme=[spill / "a", spill / "b"], nvme_bytes="192KiB", share=(0, 2))
 

@@ -81,7 +81,7 @@ def test_a_mixture_leases_its_experts(folder, tmp_path):
 
 
 @pytest.mark.parametrize(("words", "message"), [
-    (("--dram", "512KiB"), "tiers.dram.bytes is 512 KiB"),
+    (("--dram", "512KiB"), "dram (tiers.dram.bytes) is 512 KiB"),
     (("--dram", "much"), "dram"),
     (("--dram", "2MiB"), "is the least"),
     (("--dram", "4MiB", "--experts", "lru"), "GPT2LMHeadModel has no experts"),

@@ -1,8 +1,12 @@
 #include "runtime/core/paging/victims.h"
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 
+#include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/strings.h"
 #include "runtime/core/machine/machine.h"
 
 namespace sluice::core {
@@ -11,6 +15,16 @@ namespace {
 /// Number of pages that would do, from which on the policy as a rule comes to one of them soon by
 /// itself.
 constexpr std::size_t kFewPages = 2048;
+
+std::string WrongVictim(std::string_view policy, PageIndex victim, TierIndex tier) {
+  return absl::StrCat("policy \"",
+                      base::ToAbsl(policy),
+                      "\" names page ",
+                      victim,
+                      " as the victim of tier ",
+                      tier,
+                      ": name a page of that tier that `evictable` accepts");
+}
 
 }  // namespace
 
@@ -110,8 +124,8 @@ std::optional<PageIndex> Victims::AskVictim(TierIndex tier,
 std::optional<PageIndex> Victims::Checked(TierIndex tier,
                                           std::optional<PageIndex> victim,
                                           const Evictable& evictable) const {
-  SLUICE_CHECK(!victim.has_value() || (IsInserted(*victim, tier) && evictable(*victim)),
-               "Policy::Victim names an inserted page that `evictable` accepts");
+  const bool may_go = !victim.has_value() || (IsInserted(*victim, tier) && evictable(*victim));
+  SLUICE_CHECK(may_go, WrongVictim(m_.options.policy->name(), *victim, tier).c_str());
   return victim;
 }
 

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status.h"
 #include "base/strings.h"
 #include "runtime/core/core.h"
 #include "runtime/core/policies/arc.h"
@@ -73,6 +74,19 @@ absl::StatusOr<std::shared_ptr<PagingPolicy>> Adapt(const std::string& name,
       absl::StrCat("custom policy \"", name, "\" makes no policy: set CustomPolicy::create"));
 }
 
+bool IsBuiltIn(std::string_view name) {
+  return std::ranges::count(kPolicies, name, &Named::name) > 0;
+}
+
+absl::Status CheckNames(const std::map<std::string, CustomPolicy>& custom) {
+  for (const auto& [name, policy] : custom) {
+    if (!IsBuiltIn(name)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "custom policy \"", name, "\" has the name of a built-in one: choose another name"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::vector<std::string> PolicyNames() {
@@ -83,18 +97,16 @@ std::vector<std::string> PolicyNames() {
 
 absl::StatusOr<std::shared_ptr<PagingPolicy>> CreatePolicy(std::string_view name,
                                                            const PolicyOptions& options) {
-  std::vector<std::string> names = PolicyNames();
-  for (const auto& [custom, policy] : CustomOf(options)) {
-    if (std::ranges::count(names, custom) > 0) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "custom policy \"", custom, "\" has the name of another policy: choose another name"));
-    }
-    names.push_back(custom);
-    if (custom == name) return Adapt(custom, policy);
+  const std::map<std::string, CustomPolicy> all_custom = CustomOf(options);
+  SLUICE_RETURN_IF_ERROR(CheckNames(all_custom));
+  if (const auto found = all_custom.find(std::string(name)); found != all_custom.end()) {
+    return Adapt(found->first, found->second);
   }
   for (const Named& named : kPolicies) {
     if (named.name == name) return named.create(named.name, options);
   }
+  std::vector<std::string> names = PolicyNames();
+  for (const auto& [custom, policy] : all_custom) names.push_back(custom);
   return absl::InvalidArgumentError(absl::StrCat("unknown policy \"",
                                                  base::ToAbsl(name),
                                                  "\"; allowed are ",

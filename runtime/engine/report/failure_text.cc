@@ -6,6 +6,7 @@
 
 #include "base/strings.h"
 #include "fmt/format.h"
+#include "runtime/engine/setup/option_limits.h"
 
 namespace sluice::engine {
 namespace {
@@ -24,17 +25,17 @@ absl::Status TooLarge(const core::FailTicket& failure,
       fmt::format(" less {} for pages in transit, reservations and tensors that stay",
                   ToString(tiers.PagesToBytes(kept)));
   return absl::ResourceExhaustedError(fmt::format(
-      "op '{}' needs {} in {} ({} pages), the budget of {}{} allows {}: raise tiers.{}.bytes to "
-      "{}KiB or split the op",
+      "op '{}' needs {} in {} ({}), the budget of {}{} allows {}: raise tiers.{}.bytes to "
+      "{} or split the op",
       ticket.op().identity().name,
       ToString(tiers.PagesToBytes(failure.pages)),
       ToString(tier),
-      failure.pages,
+      base::Counted(failure.pages, "page"),
       ToString(tiers.PagesToBytes(budget)),
       kept > 0 ? less : std::string(),
       ToString(tiers.PagesToBytes(failure.limit)),
       ToString(tier.kind),
-      (failure.pages + kept) * (tiers.page_bytes() >> 10)));
+      ExactSize(tiers.PagesToBytes(failure.pages + kept))));
 }
 
 /// "tensor 'w', bytes 4096 to 8191": the part of the page that the ticket asked for.

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "base/strings.h"
 #include "fmt/format.h"
 #include "runtime/core/core.h"
 #include "runtime/engine/setup/option_limits.h"
@@ -54,20 +55,20 @@ absl::Status TooFew(
     std::string_view name, Bytes budget, std::uint64_t divide_by, Bytes page, std::uint64_t min) {
   if (divide_by == 1) {
     return absl::InvalidArgumentError(
-        fmt::format("tiers.{}.bytes is {}; at least {} ({} pages) are needed",
+        fmt::format("tiers.{}.bytes is {}; at least {} ({}) are needed",
                     name,
                     ToString(budget),
                     ExactSize(page * min),
-                    min));
+                    base::Counted(min, "page")));
   }
   return absl::InvalidArgumentError(
-      fmt::format("tiers.{}.bytes is {}, of which this process has 1/{}; at least {} ({} pages for "
-                  "each process) are needed",
+      fmt::format("tiers.{}.bytes is {}, of which this process has 1/{}; at least {} ({} for each "
+                  "process) are needed",
                   name,
                   ToString(budget),
                   divide_by,
                   ExactSize(page * (min * divide_by)),
-                  min));
+                  base::Counted(min, "page")));
 }
 
 absl::StatusOr<core::FrameIndex> FramesOf(

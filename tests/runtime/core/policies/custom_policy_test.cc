@@ -130,8 +130,10 @@ TEST(CustomPolicyTest, NamesThatCannotBeAreRefused) {
   EXPECT_THAT(std::string(CreatePolicy("empty", {.custom = &custom}).status().message()),
               HasSubstr("custom policy \"empty\" makes no policy"));
   custom["lru"] = custom["own"];
-  EXPECT_THAT(std::string(CreatePolicy("lru", {.custom = &custom}).status().message()),
-              HasSubstr("custom policy \"lru\" has the name of another policy"));
+  for (const char* name : {"lru", "empty", "own", "min"}) {
+    EXPECT_THAT(std::string(CreatePolicy(name, {.custom = &custom}).status().message()),
+                HasSubstr("custom policy \"lru\" has the name of a built-in one"));
+  }
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ TEST(BudgetTest, AnOpThatCanNeverFitIsNamedWithWhatItNeeds) {
       op.Acquire(access),
       IsStatus(absl::StatusCode::kResourceExhausted,
                "op 'matmul' needs 80 KiB in hbm0 (20 pages), the budget of 64 KiB allows 64 KiB: "
-               "raise tiers.hbm.bytes to 80KiB or split the op"));
+               "raise tiers.hbm.bytes to 80 KiB or split the op"));
 }
 
 TEST(BudgetTest, AnOpThatCanNeverFitIsToldWhatIsKeptBesideIt) {
@@ -41,7 +41,7 @@ TEST(BudgetTest, AnOpThatCanNeverFitIsToldWhatIsKeptBesideIt) {
               IsStatus(absl::StatusCode::kResourceExhausted,
                        "needs 24 KiB in dram0 (6 pages), the budget of 32 KiB less 16 KiB for "
                        "pages in transit, reservations and tensors that stay allows 16 KiB: raise "
-                       "tiers.dram.bytes to 40KiB or"));
+                       "tiers.dram.bytes to 40 KiB or"));
   runtime.Stop();
   runtime.options.dram_bytes = Bytes(10 * kPage);
   runtime.Start();
