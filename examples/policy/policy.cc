@@ -1,5 +1,4 @@
-// A replacement policy of one's own: policy [--policy lru|fifo|...|mru]. In a loop over more than
-// fits, the page that was used last is the right one to go.
+// A replacement policy of one's own: policy [--policy lru|fifo|...|mru]. In a loop, mru is right.
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -8,7 +7,6 @@
 #include "examples/check.h"
 #include "sluice/runtime.h"
 using namespace sluice;
-
 class Mru : public Policy {
  public:
   void OnArrive(int tier, const PageFacts& facts) override { OnUse(tier, facts.page); }
@@ -29,7 +27,9 @@ int main(int argc, char** argv) {
   RuntimeOptions options{.page_bytes = 64_KiB, .dram_bytes = 2_MiB, .nvme_bytes = 8_MiB};
   options.prefetch_ops = 0;  // nothing but the policy decides what is read again
   options.custom_policies["mru"].create = [] { return std::make_unique<Mru>(); };
-  options.policy = argc == 3 ? argv[2] : "mru";
+  const bool named = argc == 3 && std::string_view(argv[1]) == "--policy";
+  if (argc > 1 && !named) return std::fputs("usage: policy [--policy NAME]\n", stderr), 2;
+  options.policy = named ? argv[2] : "mru";
   const auto runtime = Check(Runtime::Create(options));
   const TensorId tensor = Check(runtime->CreateTensor({.name = "t", .shape = {1 << 20}}));
   std::vector<std::byte> bytes(4 << 20);
