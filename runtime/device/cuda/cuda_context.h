@@ -38,8 +38,8 @@ class CudaContextShare {
   const CudaContext context_;
 };
 
-/// Makes the context current on the calling thread for a scope, and has the thread's calls break no
-/// capture of the user's. The thread's own context and capture mode come back afterwards.
+/// Makes the context current on the calling thread for a scope, and keeps its calls from breaking
+/// a capture of the user's. The thread's own context and capture mode come back afterwards.
 class ScopedCudaContext {
  public:
   explicit ScopedCudaContext(const CudaContextShare& share);
@@ -51,7 +51,7 @@ class ScopedCudaContext {
   const absl::Status& status() const { return status_; }
 
  private:
-  /// Gives the thread mode_, and mode_ the thread's.
+  /// Swaps the thread's capture mode with `mode_`.
   absl::Status Exchange();
   void Pop();
 

@@ -59,8 +59,8 @@ class Backends {
   const device::Device* device() const { return device_.get(); }
   /// The device if it is an emulated one, else null.
   device::EmulatedDevice* emulated() const { return emulated_; }
-  /// Fallbacks of the memory of hbm or dram that were not yet told, after a change of the tier's
-  /// frames. Threads: any; CheckAllowed one at a time.
+  /// Fallbacks of the memory of hbm or dram since the last call: a change of a tier's frames may
+  /// bring some. Threads: any; CheckAllowed one at a time.
   std::vector<FallbackEvent> TakeFallbacks(TierId tier);
   /// Errors: FailedPrecondition when the memory lacks what the options require.
   absl::Status CheckAllowed(TierId tier) const;

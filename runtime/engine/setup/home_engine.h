@@ -10,8 +10,8 @@
 
 namespace sluice::engine {
 
-/// The engine that reads files of homes that are only read. A Runtime has one, made when the first
-/// such home comes. Threads: any.
+/// The engine that reads the files of tensors that are only read. A Runtime makes it with the first
+/// such tensor. Threads: any.
 class HomeEngine {
  public:
   HomeEngine(const IoOptions& options, std::vector<int> cpus);

@@ -121,7 +121,7 @@ void PartSaver::WriteRest(const std::function<bool()>& stopped) {
     for (; asked < rest.size() && asked - taken + saving.size() <= kPartsAhead; ++asked) {
       pipeline.Ask("save." + entries_[rest[asked].entry].entry->name, AccessesOf(rest[asked]));
     }
-    // An op that has not its pages may wait for those of one that is being written.
+    // An op without its pages may wait for the pages of a part that is being written.
     if (!saving.empty() && (asked == taken || !pipeline.NextIsReady())) {
       wait_for_first();
       continue;

@@ -28,7 +28,7 @@ class OffloadActivations(torch.autograd.graph.saved_tensors_hooks):  # type: ign
                 saved = stash(tensor, min_bytes)
                 if saved is not None:
                     return saved
-            # An output not detached would keep the node that keeps it. The version is shared.
+            # detach(): an output would keep the node that keeps it. Both share the version.
             return (tensor.detach(), tensor._version)
 
         def unpack(packed: Any) -> torch.Tensor:

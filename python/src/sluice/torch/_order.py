@@ -40,7 +40,7 @@ class Orders:
         self._current = threading.local()
 
     def add(self, stash: "Stash") -> None:
-        """Counts a new stash to the thread's pass."""
+        """Adds a new stash to the pass of this thread."""
         current: Optional[Pass] = getattr(self._current, "value", None)
         if current is None or current.closed:
             current = self._current.value = Pass()
@@ -77,7 +77,7 @@ class Orders:
         seen = set(known)
         run.plan = [*known, *(index for index in last_first if index not in seen)]
         run.place = {index: place for place, index in enumerate(run.plan)}
-        # A pass that ends early leaves its beginning; the order before it is worth no more.
+        # A pass that ended early leaves a short record, which replaces the older order all the same.
         self._orders.pop(key, None)
         self._orders[key] = run.record
         if len(self._orders) > _ORDERS_MAX:
