@@ -158,9 +158,9 @@ FrameIndex Frames::TakeFor(TierIndex tier, PageIndex index) {
   const Page& p = m_.page(index);
   TierState& state = m_.tiers[tier];
   ++state.by_kind[static_cast<std::size_t>(p.kind)];
-  state.homes.Come(index);
-  const bool chosen = state.homes.chosen();
-  return state.pool.Take(index, chosen ? state.homes.HomeOf(index) : p.was_mapped_to[tier]);
+  const HomeFrames::Home home = state.homes.Come(index);
+  const bool at_home = state.homes.chosen() && state.pool.IsFree(home.frame);
+  return state.pool.Take(index, at_home ? home.frame : p.was_mapped_to[tier], home.leaves);
 }
 
 void Frames::SetMappedTo(PageIndex index, TierIndex tier, FrameIndex frame) {

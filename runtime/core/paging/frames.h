@@ -26,8 +26,8 @@ class Frames {
   FrameIndex TransitFrames(TierIndex tier) const;
   /// Returns the transit frames that are not in use.
   FrameIndex TransitReserve(TierIndex tier) const;
-  /// Takes a free frame: the page's home, if homes are chosen. Else the frame that the page was
-  /// mapped to, as it may be mapped to it still.
+  /// Takes a free frame: the page's home, if homes are chosen and it is free. Else the frame that
+  /// the page was mapped to, as it may be mapped to it still.
   FrameIndex TakeFor(TierIndex tier, PageIndex index);
   /// Notes that the page's address is mapped to the frame, or is about to be; kNoFrame: to none any
   /// more.

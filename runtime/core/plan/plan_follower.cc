@@ -84,11 +84,9 @@ void PlanFollower::TakePlannedStep(Position position) {
   for (TierIndex t = 0; t < m_.tiers.size() && PlannedStep(position) == 0; ++t) {
     TierState& state = m_.tiers[t];
     if (!state.keeps_mappings) continue;
-    const auto is_mapped = [&](PageIndex page) {
-      return m_.pages[page].was_mapped_to[t] != kNoFrame;
-    };
+    const auto mapped_to = [&](PageIndex page) { return m_.pages[page].was_mapped_to[t]; };
     const std::uint64_t moved = state.mappings.again - state.mappings.in_place;
-    state.homes.BeginIteration(plan_->recording, state.pool, is_mapped, moved);
+    state.homes.BeginIteration(plan_->recording, state.pool, mapped_to, moved);
   }
   for (const PlannedFetch& fetch : plan_->fetches[PlannedStep(position)]) {
     FetchPlanned(fetch, position + fetch.distance);

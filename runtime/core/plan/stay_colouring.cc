@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kTriesMax = 8'000'000;
 constexpr std::size_t kTriesBeyond = 32;
 
-/// All stays of one page.
+/// Stays of one page, all or some.
 using PageStays = std::span<const Stay>;
 
 std::vector<PageStays> ByPage(std::span<const Stay> stays) {
@@ -27,6 +27,22 @@ std::vector<PageStays> ByPage(std::span<const Stay> stays) {
     first = end;
   }
   return pages;
+}
+
+void SortByBegin(std::vector<PageStays>* pages) {
+  std::stable_sort(pages->begin(), pages->end(), [](const PageStays& a, const PageStays& b) {
+    return a.front().begin < b.front().begin;
+  });
+}
+
+/// Each of the stays alone.
+std::vector<PageStays> Apart(const std::vector<PageStays>& pages) {
+  std::vector<PageStays> stays;
+  for (const PageStays& page : pages) {
+    for (std::size_t i = 0; i < page.size(); ++i) stays.push_back(page.subspan(i, 1));
+  }
+  SortByBegin(&stays);
+  return stays;
 }
 
 /// Stays in frames, and a sweep over the events that knows the idle frames.
@@ -61,11 +77,14 @@ class FrameTimes {
     std::size_t left = std::max(tries_left_, kTriesBeyond);
     for (auto frame = idle_.begin(); frame != idle_.end() && left > 0; ++frame, --left) {
       if (tries_left_ > 0) --tries_left_;
-      const bool free = std::all_of(
-          stays.begin(), stays.end(), [&](const Stay& stay) { return IsFree(*frame, stay); });
-      if (free) return *frame;
+      if (IsFree(*frame, stays)) return *frame;
     }
     return kNoFrame;
+  }
+  bool IsFree(FrameIndex frame, PageStays stays) const {
+    if (frame >= usable_.size() || !usable_[frame]) return false;
+    return std::all_of(
+        stays.begin(), stays.end(), [&](const Stay& stay) { return IsFree(frame, stay); });
   }
   void Give(FrameIndex frame, PageStays stays) {
     for (const Stay& stay : stays) {
@@ -91,6 +110,53 @@ class FrameTimes {
   std::set<FrameIndex> idle_;  ///< usable frames without a stay at the event
   std::size_t tries_left_ = kTriesMax;
   std::priority_queue<Change, std::vector<Change>, std::greater<>> changes_;
+};
+
+/// Gives frames to stays.
+class Colouring {
+ public:
+  Colouring(std::span<const Stay> stays, const std::vector<bool>& usable, const MappedTo& mapped_to)
+      : stays_(stays), mapped_to_(mapped_to), times_(usable), frames_(stays.size(), kNoFrame) {}
+
+  void Give(FrameIndex frame, PageStays stays) {
+    times_.Give(frame, stays);
+    for (std::size_t i = 0; i < stays.size(); ++i) frames_[NumberOf(stays) + i] = frame;
+  }
+  /// Gives one frame to each of `all`, in which begins do not fall. Returns those that found none.
+  std::vector<PageStays> Place(const std::vector<PageStays>& all) {
+    std::vector<PageStays> left;
+    times_.Rewind();
+    for (const PageStays& stays : all) {
+      times_.Reach(stays.front().begin);
+      const FrameIndex wish = WishOf(stays);
+      const FrameIndex frame = times_.IsFree(wish, stays) ? wish : times_.FirstFree(stays);
+      if (frame == kNoFrame) {
+        left.push_back(stays);
+      } else {
+        Give(frame, stays);
+      }
+    }
+    return left;
+  }
+  std::vector<FrameIndex> TakeFrames() { return std::move(frames_); }
+
+ private:
+  std::size_t NumberOf(PageStays stays) const {
+    return static_cast<std::size_t>(stays.data() - stays_.data());
+  }
+  /// The frame of the page's stay before, or else the one that the page is mapped to.
+  FrameIndex WishOf(PageStays stays) const {
+    const PageIndex page = stays.front().page;
+    const std::size_t number = NumberOf(stays);
+    const bool follows = number > 0 && stays_[number - 1].page == page;
+    const FrameIndex before = follows ? frames_[number - 1] : kNoFrame;
+    return before != kNoFrame ? before : mapped_to_(page);
+  }
+
+  const std::span<const Stay> stays_;
+  const MappedTo& mapped_to_;
+  FrameTimes times_;
+  std::vector<FrameIndex> frames_;
 };
 
 }  // namespace
@@ -124,31 +190,25 @@ std::vector<Stay> StaysOf(std::span<const FrameEvent> events, std::span<const Pa
 std::vector<FrameIndex> ColourStays(std::span<const Stay> stays,
                                     std::span<const PageIndex> owners,
                                     const std::vector<bool>& usable,
-                                    const std::function<bool(PageIndex)>& is_mapped) {
-  std::vector<FrameIndex> homes(stays.empty() ? 0 : stays.back().page + 1, kNoFrame);
-  for (FrameIndex frame = 0; frame < owners.size(); ++frame) {
-    if (owners[frame] < homes.size()) homes[owners[frame]] = frame;
-  }
-  std::vector<PageStays> pages = ByPage(stays);
-  std::stable_sort(pages.begin(), pages.end(), [](const PageStays& a, const PageStays& b) {
-    return a.front().begin < b.front().begin;
-  });
-  FrameTimes times(usable);
-  for (const PageStays& page : pages) {
-    const FrameIndex owned = homes[page.front().page];
-    if (owned != kNoFrame) times.Give(owned, page);
-  }
-  for (const bool mapped : {true, false}) {
-    times.Rewind();
-    for (const PageStays& page : pages) {
-      FrameIndex& home = homes[page.front().page];
-      if (home != kNoFrame || is_mapped(page.front().page) != mapped) continue;
-      times.Reach(page.front().begin);
-      home = times.FirstFree(page);
-      if (home != kNoFrame) times.Give(home, page);
+                                    const MappedTo& mapped_to) {
+  std::map<PageIndex, FrameIndex> owned;
+  for (FrameIndex frame = 0; frame < owners.size(); ++frame) owned[owners[frame]] = frame;
+  Colouring colouring(stays, usable, mapped_to);
+  std::vector<PageStays> mapped;
+  std::vector<PageStays> others;
+  for (const PageStays& page : ByPage(stays)) {
+    const PageIndex index = page.front().page;
+    if (const auto owner = owned.find(index); owner != owned.end()) {
+      colouring.Give(owner->second, page);
+    } else {
+      (mapped_to(index) == kNoFrame ? others : mapped).push_back(page);
     }
   }
-  return homes;
+  for (std::vector<PageStays>* pages : {&mapped, &others}) {
+    SortByBegin(pages);
+    colouring.Place(Apart(colouring.Place(*pages)));
+  }
+  return colouring.TakeFrames();
 }
 
 }  // namespace sluice::core

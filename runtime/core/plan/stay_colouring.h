@@ -27,14 +27,18 @@ struct Stay {
 /// the end, kNoPage in a free one. Pages that have a frame then and no event were there all along.
 std::vector<Stay> StaysOf(std::span<const FrameEvent> events, std::span<const PageIndex> owners);
 
-/// A frame for each page, by page, that is free during all of its stays, or kNoFrame. Pages that
-/// are in `owners` keep their frames, so that the next iteration begins as foreseen. The others are
-/// given frames as intervals are coloured: in the order in which they first come, each the first
-/// one that is free; those that `is_mapped` says are mapped first, as others take any frame as
-/// well. O(n log n): of very many pages, some may find none though there is one.
+/// Whether, and where, a page is mapped: the frame, or kNoFrame.
+using MappedTo = std::function<FrameIndex(PageIndex)>;
+
+/// A frame for each stay, as `stays` has them, that is free during it, or kNoFrame. Pages that are
+/// in `owners` keep their frames, so that the next iteration begins as foreseen. The others are
+/// given frames as intervals are coloured, in the order in which they first come: one for all stays
+/// of a page, else one for each. It is the frame that the page is mapped to, if that is free, else
+/// the first one that is free. Pages that are mapped come first, as others take any frame as well.
+/// O(n log n): of very many pages, some may find no frame though there is one.
 std::vector<FrameIndex> ColourStays(std::span<const Stay> stays,
                                     std::span<const PageIndex> owners,
                                     const std::vector<bool>& usable,
-                                    const std::function<bool(PageIndex)>& is_mapped);
+                                    const MappedTo& mapped_to);
 
 }  // namespace sluice::core

@@ -14,7 +14,7 @@ namespace sluice::core {
 /// Choice of a free frame for a page that cannot have the one it prefers.
 enum class FrameOrder : std::uint8_t {
   kByAge,     ///< see FramePool::Take
-  kByReturn,  ///< the one whose own page comes back last
+  kByReturn,  ///< see FramePool::Take
 };
 
 /// The frames of one tier. The pool hands out free frames below a movable limit. O(1), or O(log n)
@@ -42,13 +42,14 @@ class FramePool {
   bool IsFree(FrameIndex frame) const { return frame < limit_ && !in_use_[frame]; }
 
   /// Takes a frame: `preferred` if it is free.
-  /// - Else, by return: the frame whose page comes back last.
+  /// - Else, by return: the frame whose page comes back soonest after the page has left, at the
+  ///   position `leaves`; if all come back before, the one whose page comes back last.
   /// - Else, by age: the frame that has been free for longest, which hardly any page prefers. A
   ///   page that prefers none gets the frame that was given last, as that may be in a cache.
   /// REQUIRES: free_count() > 0. `page` may be kNoPage (a reservation).
-  FrameIndex Take(PageIndex page, FrameIndex preferred = kNoFrame) {
+  FrameIndex Take(PageIndex page, FrameIndex preferred = kNoFrame, Position leaves = kNever) {
     SLUICE_CHECK(free_ > 0, "I1: a frame is taken only when one is free");
-    const FrameIndex frame = IsFree(preferred) ? preferred : Other(preferred);
+    const FrameIndex frame = IsFree(preferred) ? preferred : Other(preferred, leaves);
     Remove(frame);
     owner_[frame] = page;
     in_use_[frame] = true;
@@ -82,8 +83,8 @@ class FramePool {
   }
 
  private:
-  FrameIndex Other(FrameIndex preferred) const {
-    if (by_return_.has_value()) return by_return_->Last();
+  FrameIndex Other(FrameIndex preferred, Position leaves) const {
+    if (by_return_.has_value()) return by_return_->Until(leaves);
     return preferred == kNoFrame ? ring_->Last() : ring_->First();
   }
   void Add(FrameIndex frame) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <set>
 #include <tuple>
 #include <vector>
@@ -49,9 +50,15 @@ class FreeByReturn {
  public:
   explicit FreeByReturn(FrameIndex frames) : keys_(frames) {}
 
-  /// The frame whose page comes back last; of several, the one that has been free for longest.
-  /// REQUIRES: a frame is free.
-  FrameIndex Last() const { return std::get<2>(*keyed_.rbegin()); }
+  /// The frame whose page comes back soonest at `leaves` or later; if there is none, the frame
+  /// whose page comes back last. Of several, the one that has been free for longest. REQUIRES: a
+  /// frame is free.
+  FrameIndex Until(Position leaves) const {
+    const auto fits = keyed_.lower_bound({leaves, 0, 0});
+    if (fits == keyed_.end()) return std::get<2>(*keyed_.rbegin());
+    const auto after = keyed_.upper_bound({std::get<0>(*fits), UINT64_MAX, kNoFrame});
+    return std::get<2>(*std::prev(after));
+  }
 
   void Add(FrameIndex frame, Position returns) {
     keys_[frame] = {returns, --next_age_};

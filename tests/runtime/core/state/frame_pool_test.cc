@@ -54,6 +54,17 @@ TEST(FramePoolTest, TheFrameWhosePageComesBackLastIsTaken) {
   EXPECT_EQ(pool.Take(14), 2u) << "nobody returns there";
 }
 
+TEST(FramePoolTest, APageTakesTheFrameThatIsWantedSoonestAfterIt) {
+  FramePool pool(3, FrameOrder::kByReturn);
+  for (const FrameIndex frame : {0u, 1u, 2u}) EXPECT_EQ(pool.Take(frame), frame);
+  pool.Give(0, 20);
+  pool.Give(1, 40);
+  pool.Give(2, 30);
+  EXPECT_EQ(pool.Take(10, kNoFrame, 25), 2u);
+  EXPECT_EQ(pool.Take(11, kNoFrame, 41), 1u) << "too soon, but the latest";
+  EXPECT_EQ(pool.Take(12, kNoFrame, 20), 0u);
+}
+
 TEST(FramePoolTest, FramesByReturnAreThoseOfAPlainSearch) {
   constexpr unsigned kSeed = 23;
   SCOPED_TRACE(::testing::Message() << "seed " << kSeed);
@@ -72,12 +83,18 @@ TEST(FramePoolTest, FramesByReturnAreThoseOfAPlainSearch) {
       const FrameIndex preferred = random() % 12;
       auto found = std::find_if(
           free.begin(), free.end(), [&](const Free& one) { return one.frame == preferred; });
+      const Position leaves = random() % 7;
       if (found == free.end()) {
-        found = std::max_element(free.begin(), free.end(), [](const Free& a, const Free& b) {
-          return a.returns < b.returns;
+        // Frames that come back too soon are the last choice, the latest of them first.
+        const auto rank = [&](const Free& one) {
+          return std::pair(one.returns < leaves,
+                           one.returns < leaves ? kNever - one.returns : one.returns);
+        };
+        found = std::min_element(free.begin(), free.end(), [&](const Free& a, const Free& b) {
+          return rank(a) < rank(b);
         });
       }
-      ASSERT_EQ(pool.Take(7, preferred), found->frame);
+      ASSERT_EQ(pool.Take(7, preferred, leaves), found->frame);
       used.push_back(found->frame);
       free.erase(found);
     } else if (!used.empty()) {

@@ -13,7 +13,7 @@ class HomeFramesTest : public ::testing::Test {
 
   void Begin(std::uint64_t moved, std::uint64_t plan = 0) {
     homes_.BeginIteration(
-        plan, pool_, [](PageIndex) { return true; }, moved);
+        plan, pool_, [&](PageIndex page) { return page == in_frame_0_ ? 0 : kNoFrame; }, moved);
   }
   void TakeTurns() {
     for (const PageIndex page : {0u, 1u}) {
@@ -23,6 +23,7 @@ class HomeFramesTest : public ::testing::Test {
   }
 
   FramePool pool_;
+  PageIndex in_frame_0_ = kNoPage;  ///< the page that is mapped to frame 0
   HomeFrames homes_;
 };
 
@@ -37,6 +38,41 @@ TEST_F(HomeFramesTest, AreChosenOnceAnIterationWasSeenInWhichPagesMoved) {
   EXPECT_EQ(homes_.HomeOf(1), 0u);
   EXPECT_EQ(homes_.HomeOf(2), 1u);
   EXPECT_EQ(homes_.HomeOf(3), kNoFrame);
+}
+
+TEST_F(HomeFramesTest, LastUntilThePageLeaves) {
+  Begin(0);
+  TakeTurns();
+  Begin(2);
+  EXPECT_EQ(homes_.Come(0).leaves, 6u) << "the second event after the four before";
+  homes_.Go(0);
+  const HomeFrames::Home home = homes_.Come(1);
+  EXPECT_EQ(home.frame, 0u);
+  EXPECT_EQ(home.leaves, 8u);
+  EXPECT_EQ(homes_.Come(3).frame, kNoFrame) << "page 3 was not seen";
+}
+
+TEST_F(HomeFramesTest, DifferFromTimeToTimeIfNoFrameIsFreeForAll) {
+  // Page 2 leaves its frame 1 for a while. Page 0 is there first while it is, then while page 1 is.
+  const auto iteration = [&] {
+    homes_.Come(0);
+    homes_.Go(0);
+    homes_.Come(1);
+    homes_.Go(2);
+    homes_.Come(0);
+    homes_.Go(0);
+    homes_.Come(2);
+    homes_.Go(1);
+  };
+  in_frame_0_ = 1;
+  Begin(0);
+  iteration();
+  Begin(8);
+  EXPECT_EQ(homes_.Come(0).frame, 0u);
+  EXPECT_EQ(homes_.Come(0).frame, 1u);
+  EXPECT_EQ(homes_.HomeOf(0), 1u) << "the last one counts, however often the page comes";
+  Begin(8);
+  EXPECT_EQ(homes_.HomeOf(0), 0u);
 }
 
 TEST_F(HomeFramesTest, AreNotChosenWhilePagesFindTheirFrames) {
