@@ -95,7 +95,9 @@ absl::Status WeightFiles::OpenFile(const std::string& path) {
 }
 
 absl::Status WeightFiles::OpenIndex() {
-  if (!fs::exists(path_)) return absl::NotFoundError(base::ToAbsl(path_ + " does not exist"));
+  if (!fs::exists(path_))
+    return absl::NotFoundError(base::ToAbsl(
+        path_ + " does not exist; name a safetensors file, an index, or a directory with one"));
   SLUICE_ASSIGN_OR_RETURN(const std::string text, ReadIndexText(path_));
   const absl::StatusOr<std::map<std::string, std::string>> file_of = ParseWeightIndex(text);
   if (!file_of.ok()) return base::Annotate(file_of.status(), path_);

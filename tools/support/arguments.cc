@@ -77,7 +77,8 @@ absl::StatusOr<Arguments> Arguments::Parse(std::span<const std::string> words,
         arguments.values_[wanted->name] = {word};
         continue;
       }
-      return absl::InvalidArgumentError(fmt::format("\"{}\" belongs to no flag", word));
+      return absl::InvalidArgumentError(
+          fmt::format("\"{}\" belongs to no flag (--help lists them)", word));
     }
     const std::size_t equals = word.find('=');
     SLUICE_ASSIGN_OR_RETURN(const FlagSpec* const spec, FindSpec(word.substr(0, equals), specs));
