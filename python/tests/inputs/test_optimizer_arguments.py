@@ -19,7 +19,7 @@ WRONG = [
     ({"runtime": 3}, "runtime is 3; it must be"),
     ({"weigth_decay": 0.1}, "AdamW: unknown option 'weigth_decay'; known are .*weight_decay"),
     ({"decoupled_weight_decay": True}, "AdamW: unknown option 'decoupled_weight_decay'; known are am.*"
-                                       "clip_norm, differentiable, .*, threads, weight_decay$"),
+                                       "clip_norm, closures, differentiable, .*, threads, weight_decay$"),
     ({"dampening": 0}, "AdamW: unknown option 'dampening'"),
     ({"fused": True}, "AdamW: fused=True is not supported, as it chooses .*; leave it False"),
     ({"foreach": True}, "AdamW: foreach=True is not supported, as it chooses"),
@@ -45,6 +45,7 @@ WRONG = [
     ({"lowest": "hbm"}, "lowest is hbm, allowed are dram and nvme"),
     ({"master": None}, "master is None; it must be True or False"),
     ({"overlap": 1}, "overlap is 1; it must be True or False"),
+    ({"closures": None}, "closures is None; it must be True or False"),
     ({"step_in_backward": "no"}, "step_in_backward is 'no'; it must be True or False"),
     ({"seed": -1}, "seed is -1; it must be an integer from 0 to 18446744073709551615"),
     ({"seed": 1.5}, "seed is 1.5; it must be an integer"),

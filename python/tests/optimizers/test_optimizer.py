@@ -143,7 +143,8 @@ def test_a_closure_computes_the_gradients_of_its_step(runtime, seed, options):
         return losses
 
     (mine,), (reference,) = (optimizing.parameters(seed, shapes=[(300,)]) for _ in range(2))
-    ours = trained(sluice.torch.AdamW([mine], lr=1e-2, runtime=runtime, **options), mine)
+    optimizer = sluice.torch.AdamW([mine], lr=1e-2, runtime=runtime, closures=True, **options)
+    ours = trained(optimizer, mine)
     assert len(ours) == 3, "one call each"
     assert ours == pytest.approx(trained(torch.optim.AdamW([reference], lr=1e-2), reference), rel=1e-6)
     assert optimizing.off_by([mine], [reference], 1e-2) <= 1e-6
@@ -151,7 +152,7 @@ def test_a_closure_computes_the_gradients_of_its_step(runtime, seed, options):
 
 def test_an_error_in_a_closure_leaves_everything(runtime, seed):
     weights = optimizing.parameters(seed)
-    optimizer = sluice.torch.AdamW(weights, runtime=runtime)
+    optimizer = sluice.torch.AdamW(weights, runtime=runtime, closures=True)
     optimizing.run(optimizer, weights, seed, 1)
     before = [weight.detach().clone() for weight in weights]
     with pytest.raises(ZeroDivisionError):

@@ -219,6 +219,17 @@ def test_a_parameter_keeps_its_shape_and_type(runtime):
         optimizer.step()
 
 
+def test_a_closure_is_refused_with_a_reason(runtime):
+    weight = parameter(4)
+    optimizer = sluice.torch.AdamW([weight], runtime=runtime)
+    weight.grad, called = torch.ones(4), []
+    with pytest.raises(sluice.InvalidArgument, match="AdamW: step refuses closures: .* give closures=True"):
+        optimizer.step(lambda: called.append(1))
+    assert not called and (weight == 1).all()
+    optimizer.step(None)
+    assert optimizer.state[weight]["step"] == 1
+
+
 def test_a_closure_that_cannot_be_called_is_refused(runtime):
     optimizer = sluice.torch.AdamW([parameter(4)], runtime=runtime)
     with pytest.raises(sluice.InvalidArgument, match="step: the closure is 5, which cannot be called"):

@@ -6,8 +6,10 @@ import contextlib
 import dataclasses
 import operator
 import reprlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Optional, TypedDict
+
+import torch
 
 from .. import errors
 from .._options import THREADS_MAX
@@ -49,6 +51,7 @@ class Options(TypedDict, total=False):
     lowest: str
     step_in_backward: bool
     overlap: bool
+    closures: bool
     maximize: Optional[bool]
     capturable: Optional[bool]
     differentiable: Optional[bool]
@@ -69,6 +72,7 @@ class Settings:
     lowest: str = "nvme"
     step_in_backward: bool = False
     overlap: bool = False
+    closures: bool = False
 
 
 _SETTINGS = tuple(field.name for field in dataclasses.fields(Settings))
@@ -102,12 +106,28 @@ def _check_types(kind: str, settings: Settings) -> None:
         value = getattr(settings, name)
         if not (isinstance(value, str) and value.isascii()):
             raise _wrong(kind, name, value, allowed)
-    for name in ("master", "step_in_backward", "overlap"):
+    for name in ("master", "step_in_backward", "overlap", "closures"):
         if not isinstance(getattr(settings, name), bool):
             raise _wrong(kind, name, getattr(settings, name), "True or False")
     _check_integer(kind, "seed", settings.seed, 0, 2**64 - 1)
     if settings.threads is not None:
         _check_integer(kind, "threads", settings.threads, 1, THREADS_MAX)
+
+
+def result_of(kind: str, closure: Optional[Callable[[], Any]], allowed: bool) -> Any:
+    """The result of the closure that ``step`` was given; None without one. Raises InvalidArgument."""
+    if closure is None:
+        return None
+    if not callable(closure):
+        raise errors.InvalidArgument(f"step: the closure is {closure!r}, which cannot be called")
+    if not allowed:
+        raise errors.InvalidArgument(
+            f"{kind}: step refuses closures: a step that fails is called again with the gradients that "
+            "it had, and a closure makes others; call backward before step, or give closures=True "
+            "(Lightning needs it)"
+        )
+    with torch.enable_grad():
+        return closure()
 
 
 def refuse_set(kind: str, name: str, value: Any, only: Any) -> None:

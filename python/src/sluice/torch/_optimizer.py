@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, Optional
 
-import torch
-
 from .. import _core, errors
 from .._options import threads_of
 from . import _early, _entries, _slots
 from ._ahead import Ahead
-from ._arguments import check_rates, named, refuse_set, settings_of
+from ._arguments import check_rates, named, refuse_set, result_of, settings_of
 from ._compiled import not_compiled
 from ._gradients import Listener, gather
 from ._in_backward import StepsInBackward
@@ -49,6 +47,7 @@ class PagedOptimizer(StepsInBackward):
         self._clips_alone = own.clip_norm is not None and not self._norm_given
         self._master = own.master
         self._in_backward = own.step_in_backward
+        self._closures = own.closures
         warn_of_budgets(own.runtime._share_is_given)
         self._slots = _slots.Slots()
         self._step = None
@@ -120,18 +119,13 @@ class PagedOptimizer(StepsInBackward):
     def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
         """Updates every parameter that has a gradient; returns when that is done.
 
-        Without any gradient nothing changes. A closure is called once, before that, and its result
-        is returned: Lightning computes the gradients in one. Raises InvalidArgument (names the
+        Without any gradient nothing changes. A closure is refused unless ``closures=True``: then it
+        is called once, before that, and its result is returned. Raises InvalidArgument (names the
         parameter; nothing has been updated), and Unavailable, TierFull or DataLoss (names the
         elements; others have been updated). Call it again then, with the same gradients and without
         the closure: it updates what is missing.
         """
-        result = None
-        if closure is not None:
-            if not callable(closure):
-                raise errors.InvalidArgument(f"step: the closure is {closure!r}, which cannot be called")
-            with torch.enable_grad():
-                result = closure()
+        result = result_of(type(self).__name__, closure, self._closures)
         if self._in_backward:
             self._step_in_backward()
         else:

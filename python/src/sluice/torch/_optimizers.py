@@ -44,6 +44,9 @@ class Adam(PagedOptimizer):
     overlap
         ``step`` returns at once, and keeps the gradients. A module waits for the updates of its
         parameters before its forward and its state_dict; ``wait`` waits for all.
+    closures
+        ``step`` accepts a closure, as Lightning gives it at every step. False: it is refused, as a
+        step that fails is called again with the gradients that it had, and a closure makes others.
 
     Raises InvalidArgument (names the parameter or the option) and TierFull.
     """
