@@ -30,7 +30,10 @@ case "$*" in
   --part\ *) mode=part part=$2 ;;
   *) usage ;;
 esac
-case "$part" in "" | asan | tsan | clang-tidy | slow | fuzz) ;; *) usage ;; esac
+case "$part" in
+  "" | asan | tsan | clang-tidy | slow | fuzz) ;;
+  *) echo "scripts/test.sh: \"$part\" is no part" >&2 && usage ;;
+esac
 
 scripts/setup.sh test
 

@@ -144,7 +144,9 @@ TEST(BenchCommandTest, ADeviceThatIsNotThereIsNamed) {
     return command.errors();
   };
   EXPECT_THAT(errors({"--device", "tpu"}), HasSubstr("allowed are emulated, cuda"));
-  EXPECT_THAT(errors({"--page", "0"}), HasSubstr("--page is 0"));
+  EXPECT_THAT(errors({"--page", "0"}), HasSubstr("--page: 0 B is no page size; give a power"));
+  EXPECT_THAT(errors({"--page", "3MiB"}), HasSubstr("--page: 3 MiB is no page size"));
+  EXPECT_THAT(errors({"--gpu", "0"}), HasSubstr("--gpu needs --device cuda"));
   EXPECT_THAT(errors({"--weights", "1MiB"}), HasSubstr("nothing would move"));
   // An empty list hides the GPU of a machine that has one.
   setenv("CUDA_VISIBLE_DEVICES", "", 1);

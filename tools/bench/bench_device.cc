@@ -6,6 +6,7 @@
 #include "sluice/units.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/bench_runner.h"
+#include "tools/support/page_flag.h"
 
 namespace sluice::tools {
 namespace {
@@ -38,6 +39,9 @@ absl::Status ReadKind(const Arguments& arguments, DeviceKind* kind) {
     return absl::InvalidArgumentError(
         fmt::format("--device is \"{}\"; allowed are emulated, cuda", wanted));
   }
+  if (wanted == "emulated" && arguments.Has("--gpu")) {
+    return absl::InvalidArgumentError("--gpu needs --device cuda: the emulated device has no GPU");
+  }
   *kind = wanted == "cuda" ? DeviceKind::kCuda : DeviceKind::kEmulated;
   return absl::OkStatus();
 }
@@ -45,12 +49,8 @@ absl::Status ReadKind(const Arguments& arguments, DeviceKind* kind) {
 absl::Status ReadAmounts(const Arguments& arguments, bench::DeviceBenchOptions* options) {
   SLUICE_RETURN_IF_ERROR(ReadBytes(arguments, "--hbm", &options->hbm_bytes));
   SLUICE_RETURN_IF_ERROR(ReadBytes(arguments, "--weights", &options->weights_bytes));
-  std::uint64_t page_bytes = 0;
-  SLUICE_RETURN_IF_ERROR(ReadBytes(arguments, "--page", &page_bytes));
-  if (arguments.Has("--page")) options->page_bytes = {page_bytes};
-  if (arguments.Has("--page") && page_bytes == 0) {
-    return absl::InvalidArgumentError("--page is 0; give the size of a page, as 2MiB");
-  }
+  SLUICE_ASSIGN_OR_RETURN(const std::uint64_t page_bytes, ReadPageFlag(arguments, 0));
+  if (page_bytes > 0) options->page_bytes = {page_bytes};
   const std::uint64_t largest =
       *std::max_element(options->page_bytes.begin(), options->page_bytes.end());
   if (options->weights_bytes < options->hbm_bytes + 4 * largest) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "base/strings.h"
 #include "fmt/format.h"
 #include "sluice/units.h"
 #include "tools/state/state.h"
@@ -39,9 +40,9 @@ std::string GroupText(const StateDescription& state, std::size_t index, std::siz
   for (const optim::LayoutParameter& parameter : group.parameters) elements += parameter.count;
   const auto begin = state.steps.begin() + static_cast<std::ptrdiff_t>(first);
   const auto count = static_cast<std::ptrdiff_t>(group.parameters.size());
-  return fmt::format("group {}: {} parameters of {} elements, own steps {}, learning rate {}\n",
+  return fmt::format("group {}: {} of {} elements, own steps {}, learning rate {}\n",
                      group.name,
-                     group.parameters.size(),
+                     base::Counted(group.parameters.size(), "parameter"),
                      elements,
                      StepsText({begin, begin + count}),
                      state.rates[index].learning_rate);
@@ -56,9 +57,9 @@ std::string StateText(const StateSave& save) {
                                  ToString(state.layout.state),
                                  state.layout.seed,
                                  state.step);
-  text += fmt::format("tensors: {}, for {} parameters, {}\n",
+  text += fmt::format("tensors: {}, for {}, {}\n",
                       save.tensors().size(),
-                      state.keys.size(),
+                      base::Counted(state.keys.size(), "parameter"),
                       ToString(Bytes(bytes)));
   std::size_t first = 0;
   for (std::size_t g = 0; g < state.layout.groups.size(); ++g) {

@@ -6,11 +6,11 @@
 #include "base/status.h"
 #include "fmt/format.h"
 #include "runtime/core/core.h"
-#include "tools/lab/page_flag.h"
 #include "tools/lab/run/machine_flags.h"
 #include "tools/support/arguments.h"
 #include "tools/support/number_flag.h"
 #include "tools/support/output/output_check.h"
+#include "tools/support/page_flag.h"
 
 namespace sluice::tools {
 namespace {

@@ -6,11 +6,11 @@
 #include "fmt/format.h"
 #include "tools/lab/lab.h"
 #include "tools/lab/load_schedule.h"
-#include "tools/lab/page_flag.h"
 #include "tools/lab/show/show_report.h"
 #include "tools/support/arguments.h"
 #include "tools/support/console.h"
 #include "tools/support/exit_code.h"
+#include "tools/support/page_flag.h"
 
 namespace sluice::tools {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/lab/page_flag.h"
+#include "tools/support/page_flag.h"
 
 #include <bit>
 #include <string>
