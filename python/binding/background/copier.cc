@@ -22,7 +22,8 @@ constexpr std::uint64_t kSliceBytes = std::uint64_t{16} << 20;
 constexpr std::chrono::milliseconds kLookInterval{50};
 
 [[noreturn]] void RaiseEnded() {
-  Raise(absl::FailedPreconditionError("the copies to and from tensors have ended"));
+  Raise(absl::FailedPreconditionError(
+      "saved tensors are copied no more: the runtime, or the interpreter, is ending"));
 }
 
 /// The access of a copy out, as Runtime::Read has it.
