@@ -80,7 +80,8 @@ int main() {
   first.weights[0] = kHalf;  // the program writes a parameter: the master takes that value
   Check(first.optimizer->RefreshMaster(first.parameter));
   Carry(first, second);
-  if (sluice::ReturnFreedMemory().was_short) std::puts("memory is short: what Carry freed went back");
+  if (sluice::ReturnFreedMemory().was_short)
+    std::puts("memory is short: what Carry freed went back");
   const bool unbound = Unbind(*first.optimizer);
   first.Step();
   second.Step();
